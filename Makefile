@@ -1,0 +1,50 @@
+# `make train` trains CartPole, `make test` checks everything. Both build .venv first.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+SOURCES := ding dizoo tests $(wildcard benchmarks ledger)
+SEED ?= 0
+
+.PHONY: help train test lint bench ledger check clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+# torch first: the other packages then find it installed and cannot move its version.
+$(STAMP): pyproject.toml constraints.txt
+	@echo "installing into .venv (once; needs a few minutes)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PIP) torch
+	@$(PIP) -e '.[dev,video]'
+	@touch $@
+
+train: $(STAMP)  ## train CartPole with DQN; SEED=1 for another seed
+	@$(BIN)/ding -m serial -e cartpole -p dqn -s $(SEED) --exp-name runs/cartpole_dqn_seed$(SEED)
+
+# One thread a process: the tests' networks are small and two processes run at once.
+test: export OMP_NUM_THREADS = 1
+test: export MPLBACKEND = Agg
+test: lint  ## format, lint, types and tests with coverage
+	$(BIN)/python -m pytest -n 2 --cov=ding --cov-report=term:skip-covered --cov-fail-under=90 </dev/null
+
+lint: $(STAMP)  ## format, lint and types only
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+
+check: test  ## the same as test
+
+bench: $(STAMP)  ## measure speed; prints a table
+	@$(BIN)/python -m benchmarks
+
+ledger: $(STAMP)  ## train over several seeds; prints what was reached
+	@$(BIN)/python -m ledger
+
+clean:  ## remove the environment, caches and runs
+	rm -rf .venv runs build dist *.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

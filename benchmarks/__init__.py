@@ -1,0 +1,1 @@
+"""Speed beside a peer on the same work: `python -m benchmarks`."""

@@ -1,0 +1,96 @@
+"""The work that both sides do, stated once. Imports neither side: each has its own interpreter."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    env_id: str
+    n_env: int
+    env_steps: int
+    warm_up: int = 0
+    """Random steps before the first update."""
+    batch_size: int
+    learning_rate: float
+    hidden: tuple[int, ...]
+    """Hidden layers of every network."""
+    rollout: int = 1
+    """Env steps of all envs together between updates."""
+    epochs: int = 1
+    """Passes over a rollout."""
+
+    @property
+    def updates(self) -> int:
+        if self.rollout == 1:
+            return self.env_steps - self.warm_up
+        return self.env_steps // self.rollout * self.epochs * (self.rollout // self.batch_size)
+
+
+GAMMA = 0.99
+GAE_LAMBDA = 0.95
+ENTROPY_WEIGHT = 0.01
+BUFFER_SIZE = 100_000
+TARGET_FREQ, TARGET_THETA = 100, 0.005
+EPS_END, EPS_STEPS = 0.05, 3000
+DQN_CLIP_NORM = 10.0
+
+FULL = {
+    "ppo": Work(
+        env_id="CartPole-v1",
+        n_env=8,
+        env_steps=98 * 1024,
+        batch_size=256,
+        learning_rate=1e-3,
+        hidden=(64, 64),
+        rollout=1024,
+        epochs=4,
+    ),
+    "dqn": Work(
+        env_id="CartPole-v1",
+        n_env=1,
+        env_steps=12_000,
+        warm_up=1000,
+        batch_size=128,
+        learning_rate=5e-4,
+        hidden=(128, 128, 64),
+    ),
+    "sac": Work(
+        env_id="Pendulum-v1",
+        n_env=1,
+        env_steps=4400,
+        warm_up=400,
+        batch_size=256,
+        learning_rate=1e-3,
+        hidden=(256, 256),
+    ),
+}
+FULL["collect"] = replace(FULL["ppo"], env_steps=60 * 1024)
+
+QUICK_STEPS = {"ppo": 20 * 1024, "dqn": 4000, "sac": 1200, "collect": 20 * 1024}
+COLLECT_WARM_UP = 4
+"""Rollouts collected before the clock starts."""
+
+
+def work_of(name: str, quick: bool = False) -> Work:
+    return replace(FULL[name], env_steps=QUICK_STEPS[name]) if quick else FULL[name]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Seconds on the wall, and those that this process had a core."""
+
+    wall: float
+    cpu: float
+
+    def __add__(self, other: Clock) -> Clock:
+        return Clock(self.wall + other.wall, self.cpu + other.cpu)
+
+    def __sub__(self, other: Clock) -> Clock:
+        return Clock(self.wall - other.wall, self.cpu - other.cpu)
+
+
+def now() -> Clock:
+    return Clock(time.perf_counter(), time.process_time())

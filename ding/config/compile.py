@@ -1,0 +1,160 @@
+"""compile_config: defaults of every part, bottom up, with the user's values on top."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from copy import deepcopy
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ding.config.explain import CompiledConfig, compiled, origins_of
+from ding.config.files import config_text
+from ding.config.layout import layout
+from ding.config.merge import MISSING, Origin, lookup, merge, plain_dict, put
+from ding.config.parts import PLACES, checked_create_config, classes_of
+from ding.config.rules import apply_rules, check_rules
+from ding.config.schema import deep_merge_dicts
+from ding.utils.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+ALIASES = {
+    "policy.learn.nstep": "policy.nstep",
+    "policy.batch_size": "policy.learn.batch_size",
+    "policy.update_per_collect": "policy.learn.update_per_collect",
+    "policy.learning_rate": "policy.learn.learning_rate",
+    "policy.n_sample": "policy.collect.n_sample",
+    "policy.n_episode": "policy.collect.n_episode",
+    "policy.use_cuda": "policy.cuda",
+    "policy.eval.evaluator.stop_value": "env.stop_value",
+    "policy.eval.evaluator.n_episode": "env.n_evaluator_episode",
+}
+"""Older or derived spellings, accepted where no part declares such a key itself."""
+
+
+def compile_config(  # noqa: PLR0913  (the established signature)
+    cfg: Mapping[str, Any],
+    env_manager: Any = None,
+    policy: Any = None,
+    learner: Any = None,
+    collector: Any = None,
+    evaluator: Any = None,
+    buffer: Any = None,
+    env: Any = None,
+    reward_model: Any = None,
+    world_model: Any = None,
+    seed: int = 0,
+    auto: bool = False,
+    create_cfg: Mapping[str, Any] | None = None,
+    save_cfg: bool = True,
+    save_path: str = "total_config.py",
+    renew_dir: bool = True,
+) -> CompiledConfig:
+    """The whole config of a run, merged and checked, saved to `./<exp_name>` if `save_cfg`.
+
+    Classes of the parts are passed in or, with `auto`, taken from the registries by the types in
+    `create_cfg`; a part left None is the usual one (BaseLearner, InteractionSerialEvaluator, ...).
+    """
+    if not isinstance(cfg, Mapping):
+        raise ConfigError(f"main_config must be a dict, got {type(cfg).__name__}")
+    if auto and create_cfg is None:
+        raise ConfigError("compile_config(auto=True) needs create_cfg, which names the parts")
+    passed = {
+        "env": env,
+        "env_manager": env_manager,
+        "policy": policy,
+        "learner": learner,
+        "collector": collector,
+        "evaluator": evaluator,
+        "replay_buffer": buffer,
+        "reward_model": reward_model,
+        "world_model": world_model,
+    }
+    main = _with_seed(plain_dict(deepcopy(cfg)), seed)
+    create = checked_create_config(create_cfg, main)
+    named = deepcopy(create)
+    classes = classes_of(passed, create, main, auto)
+    user = _combined(create, main)
+    origins: dict[str, Origin] = {}
+    tree = merge(layout(classes, user, settled=auto), user, aliases=ALIASES, origins=origins)
+    _name_sources(origins, main, named, origins_of(cfg))
+    apply_rules(tree, origins, settled=auto)
+    result = compiled(tree, origins, create)
+    check_rules(result, classes.get("policy"))
+    if save_cfg:
+        save_compiled(result, save_path, renew_dir)
+    return result
+
+
+def _with_seed(main: dict[str, Any], seed: int) -> dict[str, Any]:
+    if main.get("seed", seed) != seed:
+        logger.warning("seed=%s in the config gives way to seed=%s", main["seed"], seed)
+    return main | {"seed": seed}
+
+
+def _combined(create: dict[str, Any], main: dict[str, Any]) -> dict[str, Any]:
+    """create_config in its places below main_config; the names of classes are as in `create`."""
+    placed: dict[str, Any] = {}
+    for part, place in PLACES.items():
+        if part in create:
+            put(placed, place, deep_merge_dicts(create[part], _section(placed, place)))
+    user = deep_merge_dicts(placed, main)
+    for part, section in create.items():
+        for key in section.keys() & {"type", "import_names"}:
+            put(user, f"{PLACES[part]}.{key}", section[key])
+    return user
+
+
+def _section(tree: dict[str, Any], path: str) -> dict[str, Any]:
+    found = lookup(tree, path)
+    return {} if found is MISSING else found
+
+
+def _name_sources(
+    origins: dict[str, Origin],
+    main: dict[str, Any],
+    create: dict[str, Any],
+    earlier: dict[str, Origin],
+) -> None:
+    """Tell create_config's values, the argument `seed` and what `override` set from the user's."""
+    placed = _combined(create, {})
+    for path, origin in origins.items():
+        if origin.source != "user":
+            continue
+        if lookup(placed, path) is not MISSING and lookup(main, path) is MISSING:
+            origins[path] = origin._replace(source="create_config")
+        elif path.endswith(".type") and lookup(main, path) is MISSING:
+            origins[path] = origin._replace(source="default")  # a part that nobody named
+        elif path in earlier:
+            origins[path] = origin._replace(source=earlier[path].source)
+    origins["seed"] = origins["seed"]._replace(source="argument")
+
+
+def save_compiled(
+    cfg: CompiledConfig, save_path: str = "total_config.py", renew_dir: bool = True
+) -> None:
+    """Write a compiled config to its directory, which is made; `exp_name` becomes its name."""
+    config_text(cfg)  # raises for what cannot be saved, before anything is made
+    folder = _made_dir(cfg["exp_name"], renew_dir)
+    cfg["exp_name"] = folder
+    path = Path(folder) / save_path
+    path.write_text(config_text(cfg), encoding="utf-8")
+    formatted = path.with_name(f"formatted_{path.name}")
+    formatted.write_text(config_text(cfg, formatted=True), encoding="utf-8")
+
+
+def _made_dir(name: str, renew: bool) -> str:
+    """Make the directory and return its name; with `renew` it is always a new one."""
+    stamped = f"{name}_{datetime.now():%y%m%d_%H%M%S}"
+    names = iter([name, stamped, *(f"{stamped}_{i}" for i in range(1, 1000))])
+    for candidate in names:
+        try:
+            Path(candidate).mkdir(parents=True, exist_ok=not renew)
+        except FileExistsError:
+            if not renew:
+                raise ConfigError(f"exp_name '{name}' is a file, not a directory") from None
+        else:
+            return candidate
+    raise ConfigError(f"could not make a new directory for exp_name '{name}'")

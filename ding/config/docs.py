@@ -1,0 +1,90 @@
+"""What config keys mean, read from the source that declares them.
+
+A dataclass field is documented by the string below it, a key of a `config` dict by the comment
+above it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+
+
+def field_docs(cls: type) -> dict[str, str]:
+    """Field to its doc, for a dataclass and its bases."""
+    docs: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        node, _ = _source_of(base)
+        docs |= dict(_strings_below_fields(node.body)) if node is not None else {}
+    return docs
+
+
+def comment_docs(cls: type) -> dict[str, str]:
+    """Dotted key of the class's own `config` dict to its doc."""
+    node, lines = _source_of(cls)
+    for item in node.body if node is not None else ():
+        targets = item.targets if isinstance(item, ast.Assign) else [getattr(item, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == "config" for target in targets):
+            value = getattr(item, "value", None)
+            return dict(_comments_above_keys(value, lines, ""))
+    return {}
+
+
+def _strings_below_fields(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for item, below in pairwise(body):
+        if not (isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)):
+            continue
+        text = below.value if isinstance(below, ast.Expr) else None
+        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+            yield item.target.id, inspect.cleandoc(text.value).replace("\n", " ")
+
+
+def _comments_above_keys(
+    value: ast.expr | None, lines: list[str], prefix: str
+) -> Iterator[tuple[str, str]]:
+    for key, line, child in _items(value):
+        comment: list[str] = []
+        while line >= 2 and lines[line - 2].lstrip().startswith("#"):
+            line -= 1
+            comment.insert(0, lines[line - 1].strip(" #"))
+        if comment:
+            yield prefix + key, " ".join(comment)
+        yield from _comments_above_keys(child, lines, f"{prefix}{key}.")
+
+
+def _items(value: ast.expr | None) -> list[tuple[str, int, ast.expr]]:
+    """Keys of `dict(...)` or `{...}`, with their lines and values."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        return [(k.arg, k.lineno, k.value) for k in value.keywords if k.arg]
+    if isinstance(value, ast.Dict):
+        pairs = zip(value.keys, value.values, strict=True)
+        return [(str(k.value), k.lineno, v) for k, v in pairs if isinstance(k, ast.Constant)]
+    return []
+
+
+def _source_of(cls: type) -> tuple[ast.ClassDef | None, list[str]]:
+    classes, lines = _classes_in(cls.__module__)
+    return classes.get(cls.__qualname__), lines
+
+
+@cache
+def _classes_in(module_name: str) -> tuple[dict[str, ast.ClassDef], list[str]]:
+    module = sys.modules.get(module_name)
+    try:
+        source = inspect.getsource(module) if module is not None else ""
+    except (OSError, TypeError):  # built in, or typed into a console: no source, so no docs
+        return {}, []
+    return dict(_classes_below(ast.parse(source).body, "")), source.splitlines()
+
+
+def _classes_below(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    for item in body:
+        if isinstance(item, ast.ClassDef):
+            yield prefix + item.name, item
+            yield from _classes_below(item.body, f"{prefix}{item.name}.")
+        elif isinstance(item, ast.FunctionDef):
+            yield from _classes_below(item.body, f"{prefix}{item.name}.<locals>.")

@@ -1,0 +1,103 @@
+"""What holds between config values: filled in where it follows, an error where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ding.config.layout import EVAL_EPISODES, STOP_VALUE
+from ding.config.merge import MISSING, Origin, lookup, put
+from ding.config.schema import build
+from ding.utils.errors import ConfigError, nearest
+
+_MAX_EVALUATOR_ENVS = 8
+
+
+def apply_rules(tree: dict[str, Any], origins: dict[str, Origin], *, settled: bool) -> None:
+    """Fill in what follows from other values; `settled`: what nothing says is an error."""
+    env, policy = tree["env"], tree["policy"]
+    if settled:
+        _need(env, "env.stop_value", STOP_VALUE)
+        _need(env, "env.n_evaluator_episode", EVAL_EPISODES)
+    _settle_amount(policy["collect"], origins, settled)
+    if policy.get("unroll_len") is not None:
+        _derive(tree, origins, "policy.collect.unroll_len", "policy.unroll_len")
+    if env.get("evaluator_env_num") is None:
+        env["evaluator_env_num"] = min(env["n_evaluator_episode"], _MAX_EVALUATOR_ENVS)
+        origins["env.evaluator_env_num"] = Origin("from env.n_evaluator_episode")
+    _derive(tree, origins, "policy.eval.evaluator.stop_value", "env.stop_value")
+    _derive(tree, origins, "policy.eval.evaluator.n_episode", "env.n_evaluator_episode")
+
+
+def check_rules(cfg: Mapping[str, Any], policy: Any) -> None:
+    """What types cannot say, then what the policy itself has to say."""
+    if not cfg["exp_name"].strip():
+        raise ConfigError("config key 'exp_name' is empty; it names the directory of the run")
+    _check_env(cfg["env"])
+    _check_model(cfg["policy"], getattr(policy, "model_signature", None))
+    config_class = getattr(policy, "config_class", None)
+    if config_class is not None:
+        build(config_class, cfg["policy"], "policy")
+    if hasattr(policy, "check_config"):
+        policy.check_config(cfg)
+
+
+def _need(section: Mapping[str, Any], path: str, doc: str) -> None:
+    if section.get(path.rpartition(".")[2]) is None:
+        raise ConfigError(f"config key '{path}' is required: {doc}")
+
+
+def _settle_amount(collect: dict[str, Any], origins: dict[str, Origin], settled: bool) -> None:
+    given = [key for key in ("n_sample", "n_episode") if collect.get(key) is not None]
+    chosen = [key for key in given if origins[f"policy.collect.{key}"].source != "default"]
+    if len(chosen) == 1:  # the user's choice replaces the other one's default
+        for key in set(given) - set(chosen):
+            collect[key] = None
+            origins[f"policy.collect.{key}"] = Origin(f"from policy.collect.{chosen[0]}")
+    elif len(given) == 2:
+        raise ConfigError(
+            f"config keys 'policy.collect.n_sample' (= {collect['n_sample']}) and "
+            f"'policy.collect.n_episode' (= {collect['n_episode']}) exclude each other; keep one"
+        )
+    elif not given and settled:
+        raise ConfigError(
+            "config key 'policy.collect.n_sample' or 'policy.collect.n_episode' is required: how "
+            "much is collected at a time; for example policy=dict(collect=dict(n_sample=8), ...)"
+        )
+
+
+def _derive(tree: dict[str, Any], origins: dict[str, Origin], path: str, leader: str) -> None:
+    """One value in two places; setting the second to something else could have no effect."""
+    value, given = lookup(tree, leader), lookup(tree, path)
+    chosen = path in origins and origins[path].source != "default"
+    if chosen and given not in (MISSING, None, value):
+        raise ConfigError(
+            f"config key '{path}' (= {given!r}) follows '{leader}' (= {value!r}); set only that"
+        )
+    put(tree, path, value)
+    origins[path] = Origin(f"from {leader}")
+
+
+def _check_env(env: Mapping[str, Any]) -> None:
+    for key in ("collector_env_num", "evaluator_env_num", "n_evaluator_episode"):
+        if env.get(key) is not None and env[key] < 1:
+            raise ConfigError(f"config key 'env.{key}' must be at least 1, got {env[key]}")
+    episodes, envs = env["n_evaluator_episode"], env["evaluator_env_num"]
+    if episodes < envs:
+        raise ConfigError(
+            f"config key 'env.n_evaluator_episode' (= {episodes}) is below 'env.evaluator_env_num' "
+            f"(= {envs}): each of these envs plays an episode at least; set n_evaluator_episode="
+            f"{envs} or evaluator_env_num={episodes}"
+        )
+
+
+def _check_model(policy: Mapping[str, Any], signature: Any) -> None:
+    model = policy.get("model") or {}
+    valid = None if signature is None or model.get("type") else signature(policy)
+    if valid is None:
+        return
+    for key, value in model.items():
+        if key not in valid and key not in ("type", "import_names"):
+            raise ConfigError(
+                f"unknown config key 'policy.model.{key}' (= {value!r}){nearest(key, valid)}"
+            )

@@ -1,0 +1,212 @@
+"""The `ding` command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ding import __version__
+from ding.utils.errors import DingError, nearest
+
+MODES = ("serial", "serial_onpolicy", "eval")
+_LATER = ("parallel", "dist")
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        prog="ding",
+        description="Train and evaluate decision-making policies.",
+        epilog="example: ding -m serial -e cartpole -p dqn -s 0",
+        allow_abbrev=False,
+    )
+    p.add_argument("-v", "--version", action="version", version=f"ding {__version__}")
+    p.add_argument("-q", "--query-registry", metavar="NAME", help="list what a registry knows")
+    p.add_argument("-m", "--mode", help=f"what to do: {', '.join(MODES)}")
+    p.add_argument("-c", "--config", metavar="FILE", help="config file, .py or .yaml")
+    p.add_argument("-e", "--env", help="without -c: env of the zoo or any Gymnasium id")
+    p.add_argument("-p", "--policy", help="without -c: policy by its registered name")
+    p.add_argument(
+        "-s", "--seed", type=int, action="append", help="seed; repeat it for several runs"
+    )
+    p.add_argument("--train-iter", type=_count, metavar="N", help="most updates, e.g. 1e5")
+    p.add_argument("--env-step", type=_count, metavar="N", help="most env steps, e.g. 1e6")
+    p.add_argument("--exp-name", help="name of the directory for the results")
+    p.add_argument("--load-path", metavar="CKPT", help="checkpoint to start from or to evaluate")
+    p.add_argument("--replay-path", metavar="DIR", help="with -m eval: save videos there")
+    p.add_argument(
+        "--resume",
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="DIR",
+        help="go on with the newest run of this name, or with the run in DIR",
+    )
+    p.add_argument("--profile", metavar="DIR", help="write where the time goes into DIR")
+    return p
+
+
+def _count(text: str) -> int:
+    """A positive whole number that may be written like 1e5."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if value < 1 or value != int(value):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive whole number (like 1e5)")
+    return int(value)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; bad input ends in one message and exit code 1 (2 for bad options)."""
+    args = parser().parse_args(argv)
+    try:
+        return _profiled(args) if args.profile else _dispatch(args)
+    except DingError as error:
+        _say(f"ding: error: {error}", sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        _say("ding: interrupted", sys.stderr)
+        return 130
+
+
+def _dispatch(args: argparse.Namespace) -> int:
+    if args.query_registry:
+        return _query(args.query_registry)
+    _check_options(args)
+    if args.mode == "eval":
+        return _eval(args)
+    return _train(args)
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    args.mode = _checked_mode(args.mode, resumed=isinstance(args.resume, str))
+    if args.config and (args.env or args.policy):
+        raise DingError("give either -c or -e and -p, not both")
+    if args.replay_path and args.mode != "eval":
+        raise DingError("--replay-path takes effect with -m eval only")
+    for name in ("train_iter", "env_step", "resume"):
+        if args.mode == "eval" and getattr(args, name):
+            raise DingError(f"--{name.replace('_', '-')} has no effect with -m eval")
+
+
+def _checked_mode(mode: str | None, resumed: bool) -> str:
+    if mode is None and resumed:
+        return "serial"
+    if mode is None:
+        raise DingError(f"what to do? give a mode: -m {' | '.join(MODES)} (ding -h for help)")
+    if mode in _LATER:
+        raise DingError(f"mode '{mode}' is not part of this version; use -m serial")
+    if mode not in MODES:
+        raise DingError(f"unknown mode '{mode}'{nearest(mode, MODES)}")
+    return mode
+
+
+def _configs(args: argparse.Namespace) -> tuple[Any, Any]:
+    """main_config and create_config with the options of the command line on top."""
+    from ding.config import override, read_config
+    from ding.entry.predefined import predefined_config
+
+    if args.config:
+        main, create = read_config(args.config)
+    elif isinstance(args.resume, str) and not args.env:
+        main, create = read_config(Path(args.resume) / "total_config.py")
+    elif args.env and args.policy:
+        main, create = predefined_config(args.env, args.policy)
+    else:
+        raise DingError("what to train? give -c FILE, or -e ENV and -p POLICY")
+    given = {"exp_name": args.exp_name, "policy.load_path": args.load_path}
+    return override(main, {k: v for k, v in given.items() if v is not None}), create
+
+
+def _train(args: argparse.Namespace) -> int:
+    from ding.entry.progress import Limits
+    from ding.entry.run import Run
+    from ding.entry.serial import train
+
+    main, create = _configs(args)
+    unlimited = Limits()
+    limits = Limits(args.train_iter or unlimited.train_iter, args.env_step or unlimited.env_step)
+    seeds = args.seed or [main.get("seed", 0)]
+    if len(seeds) > 1:
+        return _train_seeds(args, main, create, limits)
+    with Run(
+        [main, create],
+        seeds[0],
+        limits=limits,
+        resume=args.resume,
+        on_policy_only=args.mode == "serial_onpolicy",
+    ) as run:
+        train(run)
+    return 130 if run.interrupted else 0
+
+
+def _train_seeds(args: argparse.Namespace, main: Any, create: Any, limits: Any) -> int:
+    from ding.entry.seeds import train_seeds
+
+    if isinstance(args.resume, str):
+        raise DingError("--resume DIR goes with one seed; with several use --resume alone")
+    name = Path(args.config).stem if args.config else f"{args.env}_{args.policy}"
+    directory = Path(args.exp_name or f"{name.replace('/', '_')}_result")
+    done, text = train_seeds([main, create], args.seed, directory, limits, resume=args.resume)
+    _say(text, sys.stdout)
+    return 0 if done else 130
+
+
+def _eval(args: argparse.Namespace) -> int:
+    import numpy as np
+
+    from ding.entry.evaluate import evaluate
+
+    main, create = _configs(args)
+    for seed in args.seed or [main.get("seed", 0)]:
+        result = evaluate(
+            [main, create], seed, load_path=args.load_path, replay_path=args.replay_path
+        )
+        returns = np.asarray(result.reward)
+        _say(
+            f"seed {seed}: {len(returns)} episodes, return mean {returns.mean():.2f}, "
+            f"std {returns.std():.2f}, median {np.median(returns):.2f}, "
+            f"min {returns.min():.2f}, max {returns.max():.2f}; "
+            f"stop value {'reached' if result.stop else 'not reached'}",
+            sys.stdout,
+        )
+        if args.replay_path:
+            _say(f"videos in {args.replay_path}", sys.stdout)
+    return 0
+
+
+def _query(name: str) -> int:
+    from ding.utils.registry import REGISTRIES
+
+    if name not in REGISTRIES:
+        raise DingError(f"unknown registry '{name}'{nearest(name, REGISTRIES)}")
+    for key, (file, line) in REGISTRIES[name].query_details().items():
+        _say(f"{key}: {file}:{line}", sys.stdout)
+    return 0
+
+
+def _profiled(args: argparse.Namespace) -> int:
+    import cProfile
+    import pstats
+
+    directory = Path(args.profile)
+    directory.mkdir(parents=True, exist_ok=True)
+    profile = cProfile.Profile()
+    try:
+        return profile.runcall(_dispatch, args)
+    finally:
+        profile.dump_stats(directory / "profile.prof")
+        with (directory / "profile.txt").open("w", encoding="utf-8") as file:
+            pstats.Stats(profile, stream=file).sort_stats("cumulative").print_stats(60)
+
+
+def _say(text: str, stream: Any) -> None:
+    stream.write(text + "\n")
+    stream.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""The live view of a run: one line that is rewritten in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import TextIO
+
+_TERMINAL_SECONDS, _PLAIN_SECONDS = 0.2, 10.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    train_iter: int = 10**10
+    env_step: int = 10**10
+
+    def reached(self, train_iter: int, env_step: int) -> bool:
+        return train_iter >= self.train_iter or env_step >= self.env_step
+
+    def fraction(self, train_iter: int, env_step: int) -> float:
+        """How much of the run is done, by the limit that is nearer."""
+        return max(train_iter / max(self.train_iter, 1), env_step / max(self.env_step, 1))
+
+
+class Progress:
+    """Env steps, updates, return, steps per second and time left."""
+
+    def __init__(self, name: str, limits: Limits, stream: TextIO | None = None) -> None:
+        self._name, self._limits = name, limits
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty()
+        self._every = _TERMINAL_SECONDS if self._live else _PLAIN_SECONDS
+        self._return: float | None = None
+        self._best: float | None = None
+        self._started = self._shown = time.monotonic()
+        self._base: tuple[float, int, int] | None = None
+
+    def evaluated(self, mean: float, best: float) -> None:
+        self._return, self._best = mean, best
+        # Without a terminal a return is news enough for a line, but not more often than this.
+        if not self._live:
+            self._shown = min(self._shown, time.monotonic() - self._every + 2.0)
+
+    def update(self, env_step: int, train_iter: int) -> None:
+        now = time.monotonic()
+        if self._base is None:
+            self._base = (now, env_step, train_iter)
+        if now - self._shown >= self._every:
+            self._shown = now
+            self._write(self._line(now, env_step, train_iter))
+
+    def _line(self, now: float, env_step: int, train_iter: int) -> str:
+        assert self._base is not None
+        seconds = max(now - self._base[0], 1e-9)
+        parts = [
+            self._name,
+            f"env steps {_of(env_step, self._limits.env_step)}",
+            f"updates {_of(train_iter, self._limits.train_iter)}",
+        ]
+        if self._return is not None and self._best is not None:
+            parts.append(f"return {self._return:.1f} (best {self._best:.1f})")
+        parts.append(f"{(env_step - self._base[1]) / seconds:,.0f} steps/s")
+        done = self._limits.fraction(train_iter, env_step)
+        before = self._limits.fraction(self._base[2], self._base[1])
+        if done - before > 1e-6:
+            parts.append(f"at most {_clock(seconds * (1 - done) / (done - before))} left")
+        return "  ".join(parts)
+
+    def _write(self, line: str) -> None:
+        self._stream.write(f"\r\x1b[K{line}" if self._live else line + "\n")
+        self._stream.flush()
+
+    def message(self, text: str) -> None:
+        """A line that stays."""
+        self._stream.write(f"\r\x1b[K{text}\n" if self._live else text + "\n")
+        self._stream.flush()
+
+
+def _of(n: int, limit: int) -> str:
+    return f"{n:,}" if limit >= 10**10 else f"{n:,}/{limit:,}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(int(min(seconds, 359999)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,0 +1,86 @@
+"""What a run leaves behind besides checkpoints and logs: its result, and its learning curve."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ding import __version__
+
+
+def write_result(directory: Path, result: Mapping[str, Any]) -> None:
+    """`result.json` with everything, `result.pkl` with the established keys."""
+    import torch
+
+    now = datetime.now().isoformat(timespec="seconds")
+    versions = {
+        "ding": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
+    full = {**result, "finish_time": now, "versions": versions}
+    text = json.dumps(full, indent=2, default=_plain)
+    (directory / "result.json").write_text(text + "\n", encoding="utf-8")
+    keys = ("stop", "env_step", "train_iter", "eval_value", "eval_value_raw")
+    with (directory / "result.pkl").open("wb") as file:
+        pickle.dump({**{key: result[key] for key in keys}, "finish_time": now}, file)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def draw_curves(
+    path: Path, curves: Mapping[str, Sequence[Mapping[str, float]]], goal: float | None, title: str
+) -> None:
+    """Return against env steps, one line per run, with the goal as a dashed line."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4), dpi=120)
+    for label, curve in curves.items():
+        steps = np.array([point["envstep"] for point in curve])
+        mean = np.array([point["reward_mean"] for point in curve])
+        std = np.array([point["reward_std"] for point in curve])
+        (line,) = axes.plot(steps, mean, label=label, linewidth=1.6)
+        axes.fill_between(steps, mean - std, mean + std, alpha=0.15, color=line.get_color())
+    if goal is not None and abs(goal) < 1e9:
+        axes.axhline(goal, color="0.4", linestyle="--", linewidth=1, label=f"goal {goal:g}")
+    axes.set(xlabel="env steps", ylabel="return of evaluation episodes", title=title)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path)
+    plt.close(figure)
+
+
+def iqm(values: np.ndarray) -> float:
+    """Interquartile mean: the mean of the middle half."""
+    ordered = np.sort(values)
+    cut = len(ordered) // 4
+    return float(ordered[cut : len(ordered) - cut].mean())
+
+
+def summary(values: Sequence[float], n_resample: int = 2000) -> dict[str, float]:
+    """Mean, std, median and IQM over seeds, and a 95 % bootstrap interval of the IQM."""
+    array = np.asarray(values, dtype=float)
+    draws = np.random.default_rng(0).choice(array, (n_resample, len(array)))
+    low, high = np.percentile([iqm(draw) for draw in draws], [2.5, 97.5])
+    return {
+        "mean": float(array.mean()),
+        "std": float(array.std()),
+        "median": float(np.median(array)),
+        "iqm": iqm(array),
+        "iqm_low": float(low),
+        "iqm_high": float(high),
+    }

@@ -1,0 +1,332 @@
+"""Everything that one training run consists of, put together from its config."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ding.config import compile_config, read_config
+from ding.config.compile import save_compiled
+from ding.config.merge import plain_dict
+from ding.entry.progress import Limits, Progress
+from ding.entry.report import draw_curves, write_result
+from ding.entry.spaces import fit_model_to_env
+from ding.entry.state import check_same_config, find_run, load_state, save_state
+from ding.envs import create_env_manager, get_vec_env_setting
+from ding.policy import Policy, create_policy, get_random_policy
+from ding.utils.errors import ConfigError
+from ding.utils.registry import COMMANDER_REGISTRY, class_of
+from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
+from ding.worker import (
+    create_buffer,
+    create_learner,
+    create_serial_collector,
+    create_serial_evaluator,
+)
+
+ConfigLike = str | Path | Sequence[Mapping[str, Any]]
+EnvSetting = tuple[Callable[..., Any], Sequence[Any] | None, Sequence[Any] | None]
+
+_THREADS_FROM_FLOPS = 1e8
+
+
+def read_input(input_cfg: ConfigLike) -> tuple[Any, Any]:
+    """main_config and create_config of a path or of a pair of dicts."""
+    if isinstance(input_cfg, (str, Path)):
+        return read_config(input_cfg)
+    if not isinstance(input_cfg, (list, tuple)) or len(input_cfg) < 2:
+        raise ConfigError(
+            "a pipeline takes the path of a config file or [main_config, create_config]"
+        )
+    return input_cfg[0], input_cfg[1]
+
+
+class Run:
+    """Env managers, policy and workers of one serial run; `with` closes them all."""
+
+    def __init__(  # noqa: PLR0913 (everything a run depends on)
+        self,
+        input_cfg: ConfigLike,
+        seed: int = 0,
+        *,
+        env_setting: EnvSetting | None = None,
+        model: nn.Module | None = None,
+        limits: Limits | None = None,
+        dynamic_seed: bool = True,
+        resume: str | Path | bool = False,
+        on_policy_only: bool = False,
+    ) -> None:
+        main, create = read_input(input_cfg)
+        self.cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+        if on_policy_only and not self.cfg.policy.on_policy:
+            name = self.cfg.policy.type
+            raise ConfigError(f"policy '{name}' learns off-policy; use serial_pipeline (-m serial)")
+        self.seed, self.limits = seed, limits or Limits()
+        self.stop, self.interrupted = False, False
+        self._seconds, self._started = 0.0, time.monotonic()
+        self._last_saved = time.monotonic()
+        self._closing = ExitStack()
+        set_pkg_seed(seed, use_cuda=self.cfg.policy.cuda)
+        collector_env, evaluator_env = self._make_envs(env_setting, dynamic_seed)
+        if model is None and "type" not in self.cfg.policy.model:
+            fit_model_to_env(self.cfg.policy, collector_env)
+        state = self._open_directory(resume)
+        self.progress = Progress(str(self.directory), self.limits)
+        self.policy: Policy = create_policy(self.cfg.policy, model=model)
+        set_threads(self.policy, self.cfg.policy)
+        self._make_workers(collector_env, evaluator_env)
+        if state is not None:
+            self._restore(state)
+
+    # --- putting together ----------------------------------------------------------------------
+
+    def _make_envs(self, setting: EnvSetting | None, dynamic_seed: bool) -> tuple[Any, Any]:
+        env_fn, collector_cfg, evaluator_cfg = setting or get_vec_env_setting(self.cfg.env)
+        managers = []
+        for cfgs, dynamic in ((collector_cfg, dynamic_seed), (evaluator_cfg, False)):
+            makers = [partial(env_fn, cfg=cfg) for cfg in cfgs or []]
+            manager = create_env_manager(self.cfg.env.manager, makers)
+            self._closing.callback(manager.close)
+            manager.seed(self.seed, dynamic_seed=dynamic)
+            managers.append(manager)
+        return managers[0], managers[1]
+
+    def _open_directory(self, resume: str | Path | bool) -> dict[str, Any] | None:
+        """Make the directory of a new run, or find that of the run to go on with."""
+        if resume is False:
+            save_compiled(self.cfg)
+            self.directory = Path(self.cfg.exp_name)
+            return None
+        self.directory = find_run(self.cfg.exp_name if resume is True else str(resume))
+        state = load_state(self.directory)
+        check_same_config(state["config"], plain_dict(self.cfg))
+        self.cfg.exp_name = str(self.directory)
+        for leftover in (self.directory / "ckpt").glob(".*.tmp"):
+            leftover.unlink()
+        if self.limits == Limits():
+            self.limits = Limits(**state["limits"])
+        return state
+
+    def _make_workers(self, collector_env: Any, evaluator_env: Any) -> None:
+        cfg, name = self.cfg.policy, self.cfg.exp_name
+        self.learner = create_learner(
+            cfg.learn.learner, policy=self.policy.learn_mode, exp_name=name
+        )
+        self.collector: Any = create_serial_collector(
+            cfg.collect.collector,
+            env=collector_env,
+            policy=self.policy.collect_mode,
+            exp_name=name,
+        )
+        self.evaluator = create_serial_evaluator(
+            cfg.eval.evaluator, env=evaluator_env, policy=self.policy.eval_mode, exp_name=name
+        )
+        self.buffer = None
+        if not cfg.on_policy:
+            self.buffer = create_buffer(cfg.other.replay_buffer, exp_name=name)
+            self._closing.callback(self.buffer.close)
+        for worker in (self.learner, self.collector, self.evaluator):
+            self._closing.callback(worker.close)
+        self.commander = class_of(COMMANDER_REGISTRY, cfg.other.commander)(
+            cfg.other.commander,
+            self.learner,
+            self.collector,
+            self.evaluator,
+            self.buffer,
+            self.policy.command_mode,
+        )
+
+    # --- parts of the loop ---------------------------------------------------------------------
+
+    @property
+    def finished(self) -> bool:
+        reached = self.limits.reached(self.learner.train_iter, self.collector.envstep)
+        return self.stop or self.interrupted or reached
+
+    def begin(self) -> None:
+        """Load what the config says, and fill the buffer by random actions if it asks for it."""
+        if self.learner.train_iter or self.collector.envstep:
+            return  # resumed
+        load_path = self.cfg.policy.load_path
+        if load_path:
+            self.learner.load_checkpoint(load_path)
+        self.learner.call_hook("before_run")
+        size = self.cfg.policy.random_collect_size
+        if size and self.buffer is not None:
+            space = self.collector._env.action_space
+            self.collector.reset_policy(get_random_policy(self.policy.collect_mode, space))
+            self.buffer.push(self.collector.collect(n_sample=size, random_collect=True))
+            self.collector.reset_policy(self.policy.collect_mode)
+
+    def evaluate_if_due(self) -> bool:
+        """Evaluate every `eval_freq` updates; True when the stop value is reached."""
+        if not self.evaluator.should_eval(self.learner.train_iter):
+            return False
+        self._evaluate()
+        return self.stop
+
+    def _evaluate(self) -> None:
+        learner = self.learner
+        result = self.evaluator.eval(
+            learner.save_checkpoint, learner.train_iter, self.collector.envstep
+        )
+        self.stop = result.stop
+        self._returns = list(result.reward)
+        self.progress.evaluated(float(np.mean(result.reward)), self.evaluator.best)
+
+    def batches(self, samples: Sequence[Any]) -> Iterator[Sequence[Any]]:
+        """What to learn from after a collect: draws from the buffer, or just what came."""
+        if self.buffer is None:
+            yield samples
+            return
+        self.buffer.push(samples, self.collector.envstep)
+        learn = self.cfg.policy.learn
+        for _ in range(learn.update_per_collect):
+            batch = self.buffer.sample(learn.batch_size, self.learner.train_iter)
+            if batch is None:
+                return  # not enough samples yet
+            yield batch
+
+    def feed_back(self) -> None:
+        """Tell the buffer how surprising the samples of the last update were."""
+        if self.buffer is not None and self.learner.priority_info:
+            self.buffer.update(self.learner.priority_info)
+
+    # --- state ---------------------------------------------------------------------------------
+
+    def save_if_due(self) -> None:
+        if time.monotonic() - self._last_saved >= self.cfg.checkpoint_seconds:
+            self.save()
+
+    def save(self) -> None:
+        """Everything needed to go on exactly here, in one file."""
+        state = {
+            "config": plain_dict(self.cfg),
+            "limits": {"train_iter": self.limits.train_iter, "env_step": self.limits.env_step},
+            "seconds": self.seconds,
+            "rng": rng_state(),
+            "policy_rng": self.policy.rng.bit_generator.state,
+            "learner": self.learner.state_dict(),
+            "collector": self.collector.state_dict(),
+            "evaluator": self.evaluator.state_dict(),
+            "buffer": None if self.buffer is None else self.buffer.state_dict(),
+        }
+        save_state(self.directory, state)
+        self._last_saved = time.monotonic()
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._seconds = state["seconds"]
+        self.learner.load_state_dict(state["learner"])
+        self.collector.load_state_dict(state["collector"])
+        self.evaluator.load_state_dict(state["evaluator"])
+        if self.buffer is not None:
+            self.buffer.load_state_dict(state["buffer"])
+        self.policy.rng.bit_generator.state = state["policy_rng"]
+        set_rng_state(state["rng"])
+        self.progress.message(f"resumed {self.directory} at {self.collector.envstep:,} env steps")
+
+    @property
+    def seconds(self) -> float:
+        """Time of this run, with what it took before it was resumed."""
+        return self._seconds + time.monotonic() - self._started
+
+    # --- end -----------------------------------------------------------------------------------
+
+    def finish(self) -> dict[str, Any]:
+        """Last evaluation, checkpoint, result and picture."""
+        if self.interrupted:
+            self.save()
+            self.learner.save_checkpoint()
+            self.progress.message(
+                f"interrupted at {self.collector.envstep:,} env steps; "
+                f"all is saved in {self.directory}, go on with --resume {self.directory}"
+            )
+        else:
+            if self.evaluator.should_eval(self.learner.train_iter) or not self.evaluator.history:
+                self._evaluate()
+            self.learner.call_hook("after_run")
+            self.save()
+        return self._report()
+
+    def _report(self) -> dict[str, Any]:
+        history = self.evaluator.history
+        last = history[-1] if history else None
+        result = {
+            "exp_name": str(self.directory),
+            "seed": self.seed,
+            "stop": self.stop,
+            "interrupted": self.interrupted,
+            "env_step": self.collector.envstep,
+            "train_iter": self.learner.train_iter,
+            "eval_value": last["reward_mean"] if last else None,
+            "eval_value_raw": getattr(self, "_returns", []),
+            "best_value": self.evaluator.best,
+            "stop_value": self.cfg.env.stop_value,
+            "seconds": round(self.seconds, 3),
+            "dropped_steps": self.collector.dropped_steps,
+            "curve": history,
+        }
+        write_result(self.directory, result)
+        if history:
+            goal = self.cfg.env.stop_value
+            curves = {f"seed {self.seed}": history}
+            draw_curves(self.directory / "curve.png", curves, goal, self.directory.name)
+        if last and not self.interrupted:
+            self.progress.message(self._summary(last["reward_mean"]))
+        return result
+
+    def _summary(self, value: float) -> str:
+        goal = self.cfg.env.stop_value
+        verdict = f"reached the goal of {goal:g}" if self.stop else f"did not reach {goal:g}"
+        return (
+            f"{verdict}: return {value:.1f} (best {self.evaluator.best:.1f}) after "
+            f"{self.collector.envstep:,} env steps, {self.learner.train_iter:,} updates, "
+            f"{self.seconds:.1f} s\n"
+            f"results in {self.directory}: curve.png, result.json, ckpt/ckpt_best.pth.tar, log/"
+        )
+
+    def __enter__(self) -> Run:
+        self._old_handlers = {}
+        # Signals reach the main thread only; elsewhere whoever owns it decides.
+        if _in_main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._old_handlers[number] = signal.signal(number, self._interrupt)
+        return self
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+        self.progress.message("saving before leaving (once more: leave at once)")
+
+    def __exit__(self, *exc: object) -> None:
+        for number, handler in self._old_handlers.items():
+            signal.signal(number, handler)
+        self._closing.close()
+
+
+def _in_main_thread() -> bool:
+    import threading
+
+    return threading.current_thread() is threading.main_thread()
+
+
+def set_threads(policy: Policy, policy_cfg: Any) -> None:
+    """Torch threads for this run: a small network is slower on two than on one."""
+    threads = policy_cfg.learn.get("threads")
+    if threads is None:
+        n_parameter = sum(p.numel() for p in policy._model.parameters())
+        flops = 6 * n_parameter * policy_cfg.learn.batch_size
+        threads = (os.cpu_count() or 1) if flops >= _THREADS_FROM_FLOPS else 1
+    torch.set_num_threads(threads)

@@ -1,0 +1,74 @@
+"""The same training with several seeds, and what they have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ding.config import override
+from ding.entry.progress import Limits
+from ding.entry.report import draw_curves, summary
+from ding.entry.run import ConfigLike, Run, read_input
+from ding.entry.serial import train
+from ding.entry.state import STATE_NAME
+from ding.utils.errors import DingError
+
+
+def train_seeds(
+    input_cfg: ConfigLike,
+    seeds: Sequence[int],
+    directory: Path,
+    limits: Limits | None = None,
+    *,
+    resume: bool = False,
+) -> tuple[bool, str]:
+    """Train once per seed in `directory/seed<k>`; returns whether all finished, and a report.
+
+    With `resume` finished seeds are kept and the one that was cut off goes on.
+    """
+    if len(set(seeds)) != len(seeds):
+        raise DingError(f"seeds {list(seeds)}: each may be given once")
+    main, create = read_input(input_cfg)
+    results = []
+    for seed in seeds:
+        path = directory / f"seed{seed}"
+        result = _finished(path) if resume else None
+        if result is None:
+            begun = resume and (path / "ckpt" / STATE_NAME).is_file()
+            cfg = override(main, {"exp_name": str(path)})
+            with Run([cfg, create], seed, limits=limits, resume=path if begun else False) as run:
+                result = train(run)
+            if run.interrupted:
+                return (
+                    False,
+                    f"interrupted in seed {seed}; go on with the same command and --resume",
+                )
+        results.append(result)
+    return True, _report(directory, results)
+
+
+def _finished(path: Path) -> dict[str, Any] | None:
+    file = path / "result.json"
+    if not file.is_file():
+        return None
+    result = json.loads(file.read_text(encoding="utf-8"))
+    return None if result["interrupted"] else result
+
+
+def _report(directory: Path, results: list[dict[str, Any]]) -> str:
+    values = [result["eval_value"] for result in results]
+    over = summary(values)
+    seeds = [result["seed"] for result in results]
+    text = json.dumps({"seeds": seeds, "eval_value": values, **over}, indent=2)
+    (directory / "summary.json").write_text(text + "\n", encoding="utf-8")
+    curves = {f"seed {result['seed']}": result["curve"] for result in results}
+    draw_curves(directory / "curve.png", curves, results[0]["stop_value"], directory.name)
+    reached = sum(result["stop"] for result in results)
+    return (
+        f"{len(results)} seeds, {reached} reached the goal: return mean {over['mean']:.2f}, "
+        f"std {over['std']:.2f}, median {over['median']:.2f}, IQM {over['iqm']:.2f} "
+        f"(95 % bootstrap interval {over['iqm_low']:.2f} to {over['iqm_high']:.2f})\n"
+        f"results in {directory}: seed<k>/, summary.json, curve.png"
+    )

@@ -1,0 +1,81 @@
+"""Training in one process. Every algorithm runs through the one loop here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ding.entry.progress import Limits
+from ding.entry.run import ConfigLike, EnvSetting, Run
+from ding.policy import Policy
+
+
+def train(run: Run) -> dict[str, Any]:
+    """Collect and learn until a limit or the stop value is reached; returns the result."""
+    learner, collector = run.learner, run.collector
+    run.begin()
+    while not run.finished:
+        if run.evaluate_if_due():
+            break
+        run.save_if_due()
+        explore = run.commander.step()
+        samples = collector.collect(train_iter=learner.train_iter, policy_kwargs=explore)
+        for batch in run.batches(samples):
+            learner.train(batch, collector.envstep)
+            run.feed_back()
+        run.progress.update(collector.envstep, learner.train_iter)
+    return run.finish()
+
+
+def serial_pipeline(  # noqa: PLR0913 (established signature)
+    input_cfg: ConfigLike,
+    seed: int = 0,
+    env_setting: EnvSetting | None = None,
+    model: nn.Module | None = None,
+    max_train_iter: float = 10**10,
+    max_env_step: float = 10**10,
+    dynamic_seed: bool = True,
+    resume: str | Path | bool = False,
+) -> Policy:
+    """Train the policy that a config describes, on- or off-policy, and return it.
+
+    `resume` goes on with the newest run of the config's name, or with the run in that directory.
+    """
+    limits = Limits(int(max_train_iter), int(max_env_step))
+    with Run(
+        input_cfg,
+        seed,
+        env_setting=env_setting,
+        model=model,
+        limits=limits,
+        dynamic_seed=dynamic_seed,
+        resume=resume,
+    ) as run:
+        train(run)
+    return run.policy
+
+
+def serial_pipeline_onpolicy(
+    input_cfg: ConfigLike,
+    seed: int = 0,
+    env_setting: EnvSetting | None = None,
+    model: nn.Module | None = None,
+    max_train_iter: float = 10**10,
+    max_env_step: float = 10**10,
+    resume: str | Path | bool = False,
+) -> Policy:
+    """The same for on-policy algorithms; refuses a config of an off-policy one."""
+    limits = Limits(int(max_train_iter), int(max_env_step))
+    with Run(
+        input_cfg,
+        seed,
+        env_setting=env_setting,
+        model=model,
+        limits=limits,
+        resume=resume,
+        on_policy_only=True,
+    ) as run:
+        train(run)
+    return run.policy

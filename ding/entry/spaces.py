@@ -1,0 +1,78 @@
+"""Does the model fit the env? Fills in what the env says, and refuses what contradicts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from ding.utils.errors import ConfigError
+
+
+def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
+    """Set `policy.model.obs_shape` and `action_shape`, or check those that the config gives."""
+    model = policy_cfg["model"]
+    action_space = env.action_space
+    _check_kind(policy_cfg, action_space)
+    for key, shape in (
+        ("obs_shape", _obs_shape(env.observation_space)),
+        ("action_shape", _action_shape(action_space)),
+    ):
+        if shape is None:
+            continue
+        given = model.get(key)
+        if given is None:
+            model[key] = shape
+        elif _normal(given) != _normal(shape):
+            raise ConfigError(
+                f"policy.model.{key} = {given}, but the env has {shape} "
+                f"({env.observation_space if key == 'obs_shape' else action_space}); "
+                "leave it out to take the env's"
+            )
+
+
+def _obs_shape(space: gym.Space) -> Any:
+    if isinstance(space, gym.spaces.Dict):
+        return {key: _obs_shape(inner) for key, inner in space.items()}
+    shape = space.shape
+    if not shape:
+        return None
+    return int(shape[0]) if len(shape) == 1 else [int(n) for n in shape]
+
+
+def _action_shape(space: gym.Space) -> Any:
+    if isinstance(space, gym.spaces.Discrete):
+        return int(space.n)
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        return [int(n) for n in space.nvec]
+    if isinstance(space, gym.spaces.Box):
+        return int(np.prod(space.shape))
+    return None
+
+
+def _normal(shape: Any) -> Any:
+    if isinstance(shape, Mapping):
+        return {key: _normal(value) for key, value in shape.items()}
+    return [int(n) for n in shape] if isinstance(shape, (list, tuple)) else [int(shape)]
+
+
+_KINDS = {"dqn": "discrete", "discrete_sac": "discrete", "sac": "continuous"}
+_INSTEAD = {"dqn": "sac", "discrete_sac": "sac", "sac": "discrete_sac"}
+
+
+def _check_kind(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
+    kind = "continuous" if isinstance(space, gym.spaces.Box) else "discrete"
+    wanted = policy_cfg.get("action_space")
+    if wanted is not None and wanted != kind and wanted in ("discrete", "continuous"):
+        raise ConfigError(
+            f"policy.action_space = '{wanted}', but the env's actions are {kind} ({space}); "
+            f"set policy.action_space = '{kind}'"
+        )
+    name = policy_cfg["type"]
+    if name in _KINDS and _KINDS[name] != kind:
+        raise ConfigError(
+            f"policy '{name}' is for {_KINDS[name]} actions, but the env's are {kind} ({space}); "
+            f"use for example '{_INSTEAD[name]}'"
+        )

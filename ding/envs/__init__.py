@@ -1,0 +1,35 @@
+"""Environments: the base class, any Gymnasium env, wrappers, and managers that run many."""
+
+from ding.envs.base_env import (
+    BaseEnv,
+    BaseEnvTimestep,
+    VecStep,
+    get_env_cls,
+    get_vec_env_setting,
+    is_truncated,
+)
+from ding.envs.gym_env import DingEnvWrapper
+from ding.envs.manager import (
+    BaseEnvManager,
+    EnvState,
+    StepByEnv,
+    create_env_manager,
+    get_env_manager_cls,
+)
+from ding.envs.wrappers import create_env_wrapper
+
+__all__ = [
+    "BaseEnv",
+    "BaseEnvManager",
+    "BaseEnvTimestep",
+    "DingEnvWrapper",
+    "EnvState",
+    "StepByEnv",
+    "VecStep",
+    "create_env_manager",
+    "create_env_wrapper",
+    "get_env_cls",
+    "get_env_manager_cls",
+    "get_vec_env_setting",
+    "is_truncated",
+]

@@ -1,0 +1,382 @@
+"""Many envs, one after the other, in this process.
+
+Public calls speak rows (`{env_id: ...}`); inside, and in their `.stacked`, they are columns.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from ding.envs.base_env import BaseEnvTimestep, StepByEnv, VecStep, is_truncated
+from ding.envs.manager.columns import (
+    ActionRows,
+    ObsColumns,
+    RowError,
+    has_nan,
+    nan_message,
+    obs_columns,
+    reward_column,
+    stack_checked,
+)
+from ding.envs.manager.deadline import EnvTimeoutError, check_deadlines_possible, deadline
+from ding.envs.manager.interface import EnvManager, EnvState, ResetParam
+from ding.utils.batch import ByEnv, stacked_of, take
+
+logger = logging.getLogger(__name__)
+
+_SAVED = (
+    *("obs", "states", "ticks", "begun", "episodes", "renewals", "reset_params"),
+    *("failures", "seeds", "dynamic", "unsent"),
+)
+
+# What objects raise that do not want to be pickled.
+_UNPICKLABLE = (
+    *(pickle.PicklingError, TypeError, AttributeError),
+    *(NotImplementedError, RuntimeError, ValueError),
+)
+
+
+class BaseEnvManager(EnvManager):
+    """`launch`, then `ready_obs` and `step` in turn until `done`, then `close`."""
+
+    def launch(self, reset_param: ResetParam | None = None) -> None:
+        """Make the envs and begin their first episodes."""
+        if not self.closed:
+            raise RuntimeError("the env manager is launched already: close() it first")
+        self._check_known(reset_param or {})
+        self._make_envs()
+        self._unsent = set(self._seeded())
+        self._remember(reset_param or {})
+        self.reset()
+
+    def _make_envs(self) -> None:
+        self._check_thread()
+        # An env that was made only for a look at its spaces becomes the first one.
+        first = self._env_ref if self._ref_is_unused else self._env_fn[0]()
+        self._env_ref, self._ref_is_unused = first, False
+        self._envs = [first]
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            for fn in self._env_fn[1:]:
+                self._envs.append(fn())
+            for i, path in enumerate(self._replay_paths):
+                if path is not None:
+                    self._envs[i].enable_save_replay(path)
+            undo.pop_all()
+        self._states = [EnvState.INIT] * self.env_num
+
+    def _check_thread(self) -> None:
+        if self._cfg["step_timeout"] is not None or self._cfg["reset_timeout"] is not None:
+            check_deadlines_possible()
+
+    @property
+    def _obs_columns(self) -> ObsColumns:
+        if (
+            self._columns is None
+        ):  # Not before the first reset: some envs know their spaces only then.
+            self._columns = obs_columns(self.observation_space)
+        return self._columns
+
+    @property
+    def _action_rows(self) -> ActionRows:
+        if self._splitter is None:
+            python_actions = all(getattr(env, "python_actions", False) for env in self._envs)
+            self._splitter = ActionRows(self.action_space, python_actions)
+        return self._splitter
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        with ExitStack() as stack:  # Closes all, also when one of them fails to.
+            for env in self._envs:
+                stack.callback(env.close)
+            self._clear()
+
+    def _send_seed(self, i: int) -> None:
+        seed = self._seeds[i]
+        assert seed is not None
+        if self._renewals[i]:  # A new env must not replay what broke the old one.
+            seed = int(np.random.SeedSequence([seed, self._renewals[i]]).generate_state(1)[0])
+        env, dynamic = self._envs[i], self._dynamic[i]
+        env.seed(seed) if dynamic is None else env.seed(seed, dynamic)
+        if hasattr(env.action_space, "seed"):
+            env.action_space.seed(seed)
+
+    def reset(self, reset_param: ResetParam | None = None) -> None:
+        """Begin new episodes in all envs, or in the given ones; arguments are kept for later."""
+        self._check_open()
+        ids = list(range(self.env_num) if reset_param is None else reset_param)
+        self._check_known(ids)
+        self._remember(reset_param or {})
+        if reset_param is None:
+            self._repeat_static_seeds()
+        for i in ids:
+            if reset_param is None or self._states[i] == EnvState.DONE:
+                self._episodes[i] = 0
+        if ids:
+            self._reset_envs(ids)
+
+    def _repeat_static_seeds(self) -> None:
+        for i in self._seeded():
+            if self._dynamic[i] is False:
+                self._unsent.add(i)
+                self._renewals[i] = 0
+
+    def _reset_envs(self, ids: list[int]) -> None:
+        """Reset these envs; their first observations become ready."""
+        rows = [self._reset_env(i) for i in ids]
+        first = self._obs_columns.stack(rows)
+        whole = self._obs is None or ids == list(range(self.env_num))
+        self._obs = first if whole else self._obs_columns.replaced(self._obs, np.array(ids), first)
+        self._note_states()
+
+    def _reset_env(self, i: int) -> Any:
+        """First observation of a new episode, after as many attempts as the config allows."""
+        self._states[i] = EnvState.RESET
+        for attempt in range(self._max_retry):
+            try:
+                if attempt:
+                    time.sleep(self._cfg["retry_waiting_time"])
+                    self._renew(i)
+                obs = self._reset_once(i)
+            except Exception as error:  # An env may raise anything.
+                latest = error
+                continue
+            self._begun[i] = self._ticks
+            self._states[i] = EnvState.RUN
+            return obs
+        self._states[i] = EnvState.ERROR
+        self.close()
+        raise self._failure(
+            f"Env {i} reset has exceeded max retries({self._max_retry}), "
+            f"and the latest exception is: {latest!r}",
+            latest,
+        ) from latest
+
+    def _reset_once(self, i: int) -> Any:
+        if i in self._unsent:
+            self._send_seed(i)
+            self._unsent.discard(i)
+        with self._deadline("reset", i):
+            obs = self._envs[i].reset(**self._reset_params[i])
+        stack_checked(self._obs_columns, [obs])
+        return obs
+
+    def _renew(self, i: int) -> None:
+        if self._cfg["retry_type"] == "reset":
+            return
+        self._envs[i].close()
+        self._envs[i] = self._env_fn[i]()
+        self._renewals[i] += 1
+        if self._seeds[i] is not None:
+            self._unsent.add(i)
+        path = self._replay_paths[i]
+        if path is not None:
+            self._envs[i].enable_save_replay(path)
+
+    def _deadline(self, what: str, i: int) -> AbstractContextManager[None]:
+        seconds = self._cfg[f"{what}_timeout"]
+        return nullcontext() if seconds is None else deadline(seconds, f"{what} of env {i}")
+
+    def step(self, actions: Mapping[int, Any]) -> StepByEnv:
+        """One step in every env that `actions` names; where an episode ends the next one begins."""
+        ids, rows = self._admit(actions)
+        self._history.append((ids, rows))
+        step = self._vec_step(ids, self._step_envs(ids.tolist(), rows))
+        self._ticks += 1
+        if ids is self._all_ids:
+            self._obs = step.obs
+        else:
+            self._begun[np.setdiff1d(self._all_ids, ids)] += 1  # Their episodes stood still.
+            self._obs = self._obs_columns.replaced(self._obs, ids, step.obs)
+        if True in step.done.tolist():
+            self._after_done(step)
+        if self._broken or self._failures:
+            self._after_failures(ids.tolist())
+        return StepByEnv(ids, step)
+
+    def _admit(self, actions: Mapping[int, Any]) -> tuple[np.ndarray, list[Any]]:
+        """Ids and actions of a step that is allowed; nothing has changed if it is not."""
+        if not actions:
+            raise ValueError("step() got no actions")
+        if not (isinstance(actions, ByEnv) and actions.ids is self._run_ids):
+            self._check_open()
+            is_stacked = isinstance(actions, ByEnv) and actions.is_stacked
+            named = actions.ids.tolist() if is_stacked else list(actions)  # type: ignore[attr-defined]
+            self._check_known(named)
+            for i in named:
+                if self._states[i] != EnvState.RUN:
+                    raise RuntimeError(
+                        f"env {i} cannot step: it is {self._states[i].name}, not RUN "
+                        f"(ready are {self.ready_obs_id})"
+                    )
+        ids, stacked = stacked_of(actions)
+        if ids is not self._all_ids and ids.tolist() == self._all_ids.tolist():
+            ids = self._all_ids
+        return ids, self._action_rows(stacked, len(ids))
+
+    def _step_envs(self, ids: list[int], actions: list[Any]) -> list[BaseEnvTimestep]:
+        return list(map(self._step_env, ids, actions))
+
+    def _step_env(self, i: int, action: Any) -> BaseEnvTimestep:
+        try:
+            if self._step_timeout is None:
+                return self._envs[i].step(action)
+            with self._deadline("step", i):
+                return self._envs[i].step(action)
+        except Exception as error:  # An env may raise anything.
+            return self._broken_step(i, error)
+
+    def _broken_step(self, i: int, error: Exception) -> BaseEnvTimestep:
+        """Stands in for the step that failed; `_after_failures` deals with the env."""
+        self._broken[i] = error
+        info = {"abnormal": True, "error": f"{type(error).__name__}: {error}"}
+        shape = getattr(self.reward_space, "shape", None) or ()
+        no_reward = np.zeros(shape, dtype=np.float32) if np.prod(shape) > 1 else 0.0
+        return BaseEnvTimestep(take(self._obs, i), no_reward, False, info)
+
+    def _vec_step(
+        self, ids: np.ndarray, steps: list[BaseEnvTimestep], verified: bool = False
+    ) -> VecStep:
+        try:
+            obs, reward, done, info = zip(*steps, strict=True)
+        except (ValueError, TypeError) as error:
+            raise _not_timesteps(steps) from error
+        try:
+            obs_column = self._obs_columns.stack(obs)
+            rewards = reward_column(reward)
+            sound = not (has_nan(obs_column) or has_nan(rewards))
+        except RowError:
+            if verified:  # Each row is sound, they only do not fit each other.
+                raise
+            sound = False
+        if not sound:
+            steps = list(map(self._verified, ids.tolist(), steps))
+            return self._vec_step(ids, steps, verified=True)
+        count = len(steps)
+        truncated, abnormal = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        if any(info):
+            for k, said in enumerate(info):
+                abnormal[k] = bool(said and said.get("abnormal"))
+                truncated[k] = bool(done[k]) and is_truncated(said)
+        dones = np.array(list(map(bool, done)))
+        return VecStep(obs_column, rewards, dones, list(info), truncated, abnormal, ids)
+
+    def _verified(self, i: int, step: BaseEnvTimestep) -> BaseEnvTimestep:
+        """The step, or if it cannot be used what stands in for it."""
+        try:
+            stack_checked(self._obs_columns, [step.obs])
+            if has_nan(reward_column([step.reward])):
+                raise RowError(nan_message("reward"))
+        except RowError as error:
+            return self._broken_step(i, error)
+        return step
+
+    def _after_done(self, step: VecStep) -> None:
+        ended = []
+        for k in np.flatnonzero(step.done).tolist():
+            i = int(step.env_id[k])
+            self._episodes[i] += not step.abnormal[k]
+            if self._episodes[i] >= self._cfg["episode_num"]:
+                self._states[i] = EnvState.DONE
+            elif self._cfg["auto_reset"]:
+                ended.append(i)
+            else:
+                self._states[i] = EnvState.NEED_RESET
+        self._note_states()
+        if ended:
+            self._reset_envs(ended)
+
+    def _after_failures(self, ids: list[int]) -> None:
+        broken, self._broken = self._broken, {}
+        for i in ids:
+            if i not in broken:
+                self._failures.pop(i, None)
+        worst: int | None = None
+        for i, error in broken.items():
+            self._failures[i] = self._failures.get(i, 0) + 1
+            if self._failures[i] >= self._max_retry:
+                self._states[i] = EnvState.ERROR
+                worst = i if worst is None else worst
+            else:
+                logger.warning("%s; its episode is dropped", self._report(i, error))
+                self._renew(i)
+                self._reset_envs([i])
+        self._note_states()
+        if worst is not None:
+            cause = broken[worst]
+            raise self._failure(self._report(worst, cause), cause) from cause
+
+    def _report(self, i: int, error: Exception) -> str:
+        recent = []
+        for ids, actions in self._history:
+            place = np.flatnonzero(ids == i)
+            if len(place):
+                action = actions[place[0]]
+                recent.append(action.tolist() if isinstance(action, np.ndarray) else action)
+        length = int(self._ticks - self._begun[i])
+        return (
+            f"Env {i} step failed: {error!r} (seed {self._seeds[i]}, episode step {length}, "
+            f"last actions {recent[-length:]})"
+        )
+
+    def _failure(self, message: str, cause: Exception) -> RuntimeError:
+        return (EnvTimeoutError if isinstance(cause, TimeoutError) else RuntimeError)(message)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a bit-exact continuation needs; 'envs' is None if an env cannot be pickled."""
+        self._check_open()
+        return {
+            "envs": self._pickled_envs(),
+            **{name: deepcopy(getattr(self, f"_{name}")) for name in _SAVED},
+        }
+
+    def _pickled_envs(self) -> list[bytes] | None:
+        try:
+            return [pickle.dumps(env) for env in self._envs]
+        except _UNPICKLABLE as error:
+            if not self._told_unpicklable:
+                self._told_unpicklable = True
+                logger.warning("envs cannot be saved, a resumed run begins new episodes: %s", error)
+            return None
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was called; with new episodes if the envs could not be saved."""
+        if len(state["states"]) != self.env_num:
+            raise ValueError(f"state is of {len(state['states'])} envs, here are {self.env_num}")
+        self.close()
+        for name in _SAVED:
+            setattr(self, f"_{name}", deepcopy(state[name]))
+        if state["envs"] is None:
+            self._begin_anew()
+        else:
+            self._check_thread()
+            self._envs = [pickle.loads(env) for env in state["envs"]]
+            self._env_ref, self._ref_is_unused = self._envs[0], False
+        self._states = list(state["states"])
+        self._note_states()
+
+    def _begin_anew(self) -> None:
+        """New episodes, and with dynamic seeds other ones than the run began with."""
+        self._make_envs()
+        self._obs = None
+        for i in self._seeded():
+            self._unsent.add(i)
+            self._renewals[i] += self._dynamic[i] is not False
+        self._reset_envs(list(range(self.env_num)))
+
+
+def _not_timesteps(steps: list[Any]) -> TypeError:
+    wrong = next(s for s in steps if not isinstance(s, tuple) or len(s) != 4)
+    given = f"a tuple of {len(wrong)}" if isinstance(wrong, tuple) else type(wrong).__name__
+    return TypeError(
+        f"an env's step must return BaseEnvTimestep(obs, reward, done, info), not {given}"
+    )

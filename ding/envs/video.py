@@ -1,0 +1,63 @@
+"""Episodes as mp4 files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ding.utils.errors import DingError
+
+
+class EpisodeRecorder:
+    """Writes one file per episode; a file that exists is never overwritten."""
+
+    def __init__(self, directory: str | Path, name: str) -> None:
+        self.directory = Path(directory)
+        self.name = name.replace("/", "_")
+        self.episode = 0
+        self._writer: Any = None
+
+    def add(self, env: Any) -> None:
+        """Append the env's current frame, and begin a file if there is none."""
+        frame = env.render()
+        if isinstance(frame, list):
+            frame = frame[-1]
+        if self._writer is None:
+            self._writer = _open_writer(self._new_path(), env.metadata.get("render_fps", 30))
+        self._writer.append_data(_even(np.asarray(frame)))
+
+    def end_episode(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _new_path(self) -> Path:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        while True:
+            path = self.directory / f"{self.name}_episode_{self.episode}.mp4"
+            self.episode += 1
+            try:
+                path.touch(exist_ok=False)  # Reserved: other envs may record to this directory too.
+            except FileExistsError:
+                continue
+            return path
+
+
+def _open_writer(path: Path, fps: float) -> Any:
+    try:
+        import imageio
+        import imageio_ffmpeg  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError as error:
+        path.unlink()
+        raise DingError(
+            f"saving replays needs {error.name}: pip install 'ding-engine[video]'"
+        ) from error
+    return imageio.get_writer(path, fps=fps, macro_block_size=1)
+
+
+def _even(frame: np.ndarray) -> np.ndarray:
+    """Repeat the last row or column where a side is odd, which the usual pixel format forbids."""
+    height, width = frame.shape[:2]
+    return np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")

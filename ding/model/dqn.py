@@ -1,0 +1,53 @@
+"""Q network for discrete actions: encoder, then a (dueling) head per action."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from ding.model.encoder import ObsShape, encoder_for, shape_of
+from ding.model.head import discrete_head_for
+from ding.torch_utils.network import Activation
+
+
+def wraps_obs(obs_shape: ObsShape) -> bool:
+    """Whether a dict input is `{'obs': ..., 'action_mask': ...}` and not itself the observation."""
+    return not (isinstance(obs_shape, Mapping) and "obs" in obs_shape)
+
+
+class DQN(nn.Module):
+    """obs -> {'logit': (B, A)}, or a list of logits when `action_shape` lists several actions."""
+
+    def __init__(  # noqa: PLR0913 (established constructor)
+        self,
+        obs_shape: ObsShape,
+        action_shape: int | Sequence[int],
+        encoder_hidden_size_list: Sequence[int] = (128, 128, 64),
+        dueling: bool = True,
+        head_hidden_size: int | None = None,
+        head_layer_num: int = 1,
+        activation: Activation = "relu",
+        norm_type: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.wraps_obs = wraps_obs(obs_shape)
+        self.encoder = encoder_for(obs_shape, encoder_hidden_size_list, activation, norm_type)
+        self.head = discrete_head_for(
+            shape_of(action_shape, "action_shape"),
+            head_hidden_size or self.encoder.output_size,
+            dueling,
+            layer_num=head_layer_num,
+            activation=activation,
+            norm_type=norm_type,
+            in_size=self.encoder.output_size,
+        )
+
+    def forward(self, x: Any) -> dict[str, Any]:
+        if not (isinstance(x, dict) and self.wraps_obs and "obs" in x):
+            return self.head(self.encoder(x))
+        output = self.head(self.encoder(x["obs"]))
+        if "action_mask" in x:
+            output["action_mask"] = x["action_mask"]
+        return output

@@ -1,0 +1,201 @@
+"""Wrappers that turn what a model says into actions.
+
+Every row draws for itself, `action_mask` is respected, and the model's logits are left as they are.
+Letters in shapes: B batch, A actions. A multi-discrete action has a list of logits, masks and
+actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ding.model.wrapper import IModelWrapper
+
+Eps = float | Tensor | Mapping[int, float] | Sequence[float]
+
+
+def masked(logit: Tensor, mask: Tensor | None) -> Tensor:
+    """The lowest number where the mask is zero; a new tensor."""
+    if mask is None:
+        return logit
+    mask = torch.as_tensor(mask, device=logit.device)
+    return logit.masked_fill(mask == 0, torch.finfo(logit.dtype).min)
+
+
+def argmax(logit: Tensor, mask: Tensor | None = None) -> Tensor:
+    return masked(logit, mask).argmax(dim=-1)
+
+
+def multinomial(logit: Tensor, mask: Tensor | None = None, alpha: float = 1.0) -> Tensor:
+    """One action per row with probability softmax(logit / alpha)."""
+    prob = torch.softmax(masked(logit / alpha, mask), dim=-1)
+    return torch.multinomial(prob.reshape(-1, prob.shape[-1]), 1).reshape(prob.shape[:-1])
+
+
+def uniform(logit: Tensor, mask: Tensor | None = None) -> Tensor:
+    """One action per row, all allowed ones alike."""
+    return masked(torch.rand_like(logit), mask).argmax(dim=-1)
+
+
+def mixed(action: Tensor, random_action: Tensor, eps: Eps) -> Tensor:
+    """Each row explores by its own draw; `eps` is one number, or one per row."""
+    if isinstance(eps, Mapping):
+        eps = list(eps.values())
+    threshold = torch.as_tensor(eps, dtype=torch.float32, device=action.device)
+    if threshold.ndim:
+        threshold = threshold.reshape(-1, *[1] * (action.ndim - 1))
+    draws = torch.rand(action.shape, device=action.device)
+    return torch.where(draws < threshold, random_action, action)
+
+
+def each_head(pick: Callable[[Tensor, Tensor | None], Tensor], logit: Any, mask: Any) -> Any:
+    """`pick` for one head, or for each in a list of heads."""
+    if isinstance(logit, Tensor):
+        return pick(logit, mask)
+    masks = mask if mask is not None else [None] * len(logit)
+    return [pick(one, one_mask) for one, one_mask in zip(logit, masks, strict=True)]
+
+
+def _mu_sigma(logit: Any) -> tuple[Tensor, Tensor]:
+    return (logit["mu"], logit["sigma"]) if isinstance(logit, Mapping) else (logit[0], logit[1])
+
+
+def _reparam(logit: Any) -> Tensor:
+    mu, sigma = _mu_sigma(logit)
+    return mu + sigma * torch.randn_like(mu)
+
+
+class _SampleWrapper(IModelWrapper):
+    """Adds `action` to a copy of the model's output; subclasses say how it is chosen."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        choice = {key: kwargs.pop(key) for key in self._own_kwargs if key in kwargs}
+        output = dict(self._model.forward(*args, **kwargs))
+        output["action"] = self._action(output, **choice)
+        return output
+
+    _own_kwargs: tuple[str, ...] = ()
+
+    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+        raise NotImplementedError
+
+
+class ArgmaxSampleWrapper(_SampleWrapper):
+    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+        return each_head(argmax, output["logit"], output.get("action_mask"))
+
+
+class MultinomialSampleWrapper(_SampleWrapper):
+    """softmax(logit / alpha), `alpha` at the call."""
+
+    _own_kwargs = ("alpha",)
+
+    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+        alpha = choice.get("alpha", 1.0)
+        pick = _at_temperature(alpha)
+        return each_head(pick, output["logit"], output.get("action_mask"))
+
+
+def _at_temperature(alpha: float) -> Callable[[Tensor, Tensor | None], Tensor]:
+    return lambda logit, mask: multinomial(logit, mask, alpha)
+
+
+class EpsGreedySampleWrapper(_SampleWrapper):
+    """Greedy, but with probability `eps` (at the call, a number or one per row) uniform."""
+
+    _own_kwargs: tuple[str, ...] = ("eps",)
+
+    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+        eps = choice["eps"]
+
+        def pick(logit: Tensor, mask: Tensor | None) -> Tensor:
+            return mixed(self._exploit(logit, mask, **choice), uniform(logit, mask), eps)
+
+        return each_head(pick, output["logit"], output.get("action_mask"))
+
+    def _exploit(self, logit: Tensor, mask: Tensor | None, **choice: Any) -> Tensor:
+        return argmax(logit, mask)
+
+
+class EpsGreedyMultinomialSampleWrapper(EpsGreedySampleWrapper):
+    """Samples from softmax(logit / alpha), but with probability `eps` uniformly."""
+
+    _own_kwargs = ("eps", "alpha")
+
+    def _exploit(self, logit: Tensor, mask: Tensor | None, **choice: Any) -> Tensor:
+        return multinomial(logit, mask, choice.get("alpha", 1.0))
+
+
+class DeterministicSampleWrapper(_SampleWrapper):
+    """The mean of the Gaussian."""
+
+    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+        return _mu_sigma(output["logit"])[0]
+
+
+class ReparamSampleWrapper(_SampleWrapper):
+    """A draw from the Gaussian through which gradients flow."""
+
+    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+        return _reparam(output["logit"])
+
+
+class HybridArgmaxSampleWrapper(ArgmaxSampleWrapper):
+    """Greedy action type together with the model's action arguments."""
+
+    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+        return _hybrid(super()._action(output, **choice), output["action_args"])
+
+
+class HybridEpsGreedySampleWrapper(EpsGreedySampleWrapper):
+    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+        return _hybrid(super()._action(output, **choice), output["action_args"])
+
+
+class HybridEpsGreedyMultinomialSampleWrapper(EpsGreedyMultinomialSampleWrapper):
+    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+        return _hybrid(super()._action(output, **choice), output["action_args"])
+
+
+class HybridReparamMultinomialSampleWrapper(_SampleWrapper):
+    """Action type and arguments both drawn from {'action_type': logit, 'action_args': Gaussian}."""
+
+    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+        logit = output["logit"]
+        action_type = each_head(multinomial, logit["action_type"], output.get("action_mask"))
+        return _hybrid(action_type, _reparam(logit["action_args"]))
+
+
+class HybridDeterministicArgmaxSampleWrapper(_SampleWrapper):
+    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+        logit = output["logit"]
+        action_type = each_head(argmax, logit["action_type"], output.get("action_mask"))
+        return _hybrid(action_type, _mu_sigma(logit["action_args"])[0])
+
+
+def _hybrid(action_type: Any, action_args: Any) -> dict[str, Any]:
+    return {"action_type": action_type, "action_args": action_args}
+
+
+class CombinationArgmaxSampleWrapper(IModelWrapper):
+    """The `shot_number` best actions of each row, all different: (B, shot_number)."""
+
+    def forward(self, shot_number: int, *args: Any, **kwargs: Any) -> Any:
+        output = dict(self._model.forward(*args, **kwargs))
+        logit = masked(output["logit"], output.get("action_mask"))
+        output["action"] = logit.topk(shot_number, dim=-1).indices
+        return output
+
+
+class CombinationMultinomialSampleWrapper(IModelWrapper):
+    """`shot_number` different actions drawn for each row: (B, shot_number)."""
+
+    def forward(self, shot_number: int, *args: Any, **kwargs: Any) -> Any:
+        output = dict(self._model.forward(*args, **kwargs))
+        prob = torch.softmax(masked(output["logit"], output.get("action_mask")), dim=-1)
+        output["action"] = torch.multinomial(prob, shot_number, replacement=False)
+        return output

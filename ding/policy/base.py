@@ -1,0 +1,367 @@
+"""What every algorithm shares: modes, config, model, device, state, and acting on stacked arrays.
+
+An algorithm overrides `_init_*`, `_forward_*` and `_get_train_sample`; the rest is here. A *mode*
+is a plain collection of functions: anything with the same functions can stand in for a policy.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from easydict import EasyDict
+from torch import Tensor, nn
+
+from ding.config.schema import build, deep_merge_dicts, default_config_of, to_easydict
+from ding.model import create_model
+from ding.policy.config import PolicyConfig
+from ding.rl_utils.adder import nstep_transitions
+from ding.utils.batch import Batch, Rows, columns_of, tree_map
+from ding.utils.data.collate_fn import as_tensor
+from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils.registry import MODEL_REGISTRY, POLICY_REGISTRY, class_of
+from ding.utils.seed import new_generator
+
+FIELDS = ("learn", "collect", "eval", "command")
+
+
+class LearnMode(NamedTuple):
+    forward: Callable[..., Any]
+    reset: Callable[..., None]
+    info: Callable[[], str]
+    monitor_vars: Callable[[], list[str]]
+    get_attribute: Callable[[str], Any]
+    set_attribute: Callable[[str, Any], None]
+    state_dict: Callable[[], dict[str, Any]]
+    load_state_dict: Callable[[dict[str, Any]], None]
+
+
+class CollectMode(NamedTuple):
+    forward: Callable[..., Mapping[int, Any]]
+    process_transition: Callable[..., dict[str, Any]]
+    get_train_sample: Callable[..., Sequence[Any]]
+    reset: Callable[..., None]
+    get_attribute: Callable[[str], Any]
+    set_attribute: Callable[[str, Any], None]
+    state_dict: Callable[[], dict[str, Any]]
+    load_state_dict: Callable[[dict[str, Any]], None]
+
+
+class EvalMode(NamedTuple):
+    forward: Callable[..., Mapping[int, Any]]
+    reset: Callable[..., None]
+    get_attribute: Callable[[str], Any]
+    set_attribute: Callable[[str, Any], None]
+    state_dict: Callable[[], dict[str, Any]]
+    load_state_dict: Callable[[dict[str, Any]], None]
+
+
+class CommandMode(NamedTuple):
+    get_setting_learn: Callable[..., dict[str, Any]]
+    get_setting_collect: Callable[..., dict[str, Any]]
+    get_setting_eval: Callable[..., dict[str, Any]]
+
+
+class Policy:
+    """Base of all algorithms; they declare a `config_class`, or a `config` dict of defaults."""
+
+    config_class: ClassVar[type] = PolicyConfig
+    config: ClassVar[dict[str, Any]] = {}
+    process_rows: ClassVar[bool] = False
+    """True: `_process_transition` wants one env at a time instead of stacked arrays."""
+
+    def __init__(
+        self,
+        cfg: Mapping[str, Any],
+        model: nn.Module | None = None,
+        enable_field: Iterable[str] | None = None,
+    ) -> None:
+        self._cfg: EasyDict = to_easydict(deep_merge_dicts(self.default_config(), cfg))
+        self.cfg: Any = build(self.config_class, self._cfg)
+        self._on_policy: bool = self._cfg.on_policy
+        self._cuda: bool = self._cfg.cuda
+        self._device = self._pick_device()
+        self._rng = new_generator()
+        self._model = self._create_model(model).to(self._device)
+        self.learn_state: dict[str, Any] = {"model": self._model}
+        self.fields = tuple(enable_field) if enable_field is not None else FIELDS
+        for field in self.fields:
+            if field not in FIELDS:
+                raise ValueError(f"enable_field has '{field}'; valid: {', '.join(FIELDS)}")
+            getattr(self, f"_init_{field}")()
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        if cls is Policy:
+            raise RuntimeError("Policy itself has no config; ask one of its subclasses")
+        return default_config_of(cls)
+
+    @classmethod
+    def model_signature(cls, policy_cfg: Mapping[str, Any]) -> set[str] | None:
+        """Valid keys of `policy.model`, or None if any may be (a model of the user's own)."""
+        name = cls._model_name(policy_cfg)
+        if name is None:
+            return None
+        return set(inspect.signature(MODEL_REGISTRY.get(name)).parameters)
+
+    @staticmethod
+    def check_config(cfg: Any) -> None:
+        """Refuse combinations that make no sense; called with the whole compiled config."""
+
+    def _pick_device(self) -> torch.device:
+        if self._cuda and not torch.cuda.is_available():
+            raise ConfigError(
+                "policy.cuda = True, but no CUDA device is to be had; set it to False"
+            )
+        return torch.device("cuda" if self._cuda else "cpu")
+
+    # --- model ---------------------------------------------------------------------------------
+
+    @classmethod
+    def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str | None:
+        """Registered name of the model that fits these settings."""
+        return None
+
+    @classmethod
+    def _model_defaults(cls, policy_cfg: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments of the model that the algorithm knows better than the model does."""
+        return {}
+
+    def default_model(self) -> tuple[str, list[str]]:
+        """Name of the model to build from `policy.model`, and modules to import first."""
+        name = self._model_name(self._cfg)
+        if name is None:
+            raise NotImplementedError(f"{type(self).__name__} has no default model; pass one")
+        return name, []
+
+    def _create_model(self, model: nn.Module | None) -> nn.Module:
+        if model is None:
+            settings = dict(self._cfg.model)
+            if "type" not in settings:
+                name, imports = self.default_model()
+                defaults = self._model_defaults(self._cfg)
+                settings = {**defaults, **settings, "type": name, "import_names": imports}
+            model = create_model(settings)
+        if not isinstance(model, nn.Module):
+            raise RuntimeError(f"a model must be a torch.nn.Module, not {type(model).__name__}")
+        return model
+
+    # --- modes ---------------------------------------------------------------------------------
+
+    @property
+    def learn_mode(self) -> LearnMode:
+        return LearnMode(
+            self._forward_learn,
+            self._reset_learn,
+            self.__repr__,
+            self._monitor_vars_learn,
+            self._get_attribute,
+            self._set_attribute,
+            self._state_dict_learn,
+            self._load_state_dict_learn,
+        )
+
+    @property
+    def collect_mode(self) -> CollectMode:
+        return CollectMode(
+            self._forward_collect,
+            self._process_transition,
+            self._get_train_sample,
+            self._reset_collect,
+            self._get_attribute,
+            self._set_attribute,
+            self._state_dict_collect,
+            self._load_state_dict_collect,
+        )
+
+    @property
+    def eval_mode(self) -> EvalMode:
+        return EvalMode(
+            self._forward_eval,
+            self._reset_eval,
+            self._get_attribute,
+            self._set_attribute,
+            self._state_dict_eval,
+            self._load_state_dict_eval,
+        )
+
+    @property
+    def command_mode(self) -> CommandMode:
+        return CommandMode(
+            self._get_setting_learn, self._get_setting_collect, self._get_setting_eval
+        )
+
+    def _get_attribute(self, name: str) -> Any:
+        if hasattr(self, f"_get_{name}"):
+            return getattr(self, f"_get_{name}")()
+        if hasattr(self, f"_{name}"):
+            return getattr(self, f"_{name}")
+        raise NotImplementedError(f"{type(self).__name__} has no attribute '{name}'")
+
+    def _set_attribute(self, name: str, value: Any) -> None:
+        setattr(self, f"_{name}", value)
+
+    def _get_batch_size(self) -> int:
+        return self._cfg.learn.batch_size
+
+    def _get_n_sample(self) -> int | None:
+        return self._cfg.collect.get("n_sample")
+
+    def _get_n_episode(self) -> int | None:
+        return self._cfg.collect.get("n_episode")
+
+    def _get_unroll_len(self) -> int:
+        return self._cfg.collect.get("unroll_len", 1)
+
+    def _get_nstep(self) -> int:
+        return 1 if self._on_policy else self._cfg.get("nstep", 1)
+
+    def _get_traj_len_inf(self) -> bool:
+        return self._cfg.get("traj_len_inf", False)
+
+    def _get_priority(self) -> bool:
+        return self._cfg.get("priority", False)
+
+    def _get_process_rows(self) -> bool:
+        return self.process_rows
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}:\n{self._model!r}"
+
+    # --- to override ---------------------------------------------------------------------------
+
+    def _init_learn(self) -> None:
+        raise NotImplementedError
+
+    def _init_collect(self) -> None:
+        raise NotImplementedError
+
+    def _init_eval(self) -> None:
+        raise NotImplementedError
+
+    def _init_command(self) -> None:
+        """Nothing to prepare unless exploration changes with the progress of training."""
+
+    def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any] | list[dict[str, Any]]:
+        raise NotImplementedError
+
+    def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
+        raise NotImplementedError
+
+    def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
+        raise NotImplementedError
+
+    def _process_transition(
+        self, obs: Any, policy_output: dict[str, Any], timestep: Any
+    ) -> dict[str, Any]:
+        """Pick the columns of a step; the arguments hold all envs, stacked."""
+        return {
+            "obs": obs,
+            "next_obs": timestep.obs,
+            "action": policy_output["action"],
+            "reward": timestep.reward,
+            "done": timestep.done,
+        }
+
+    def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
+        return transitions
+
+    def _reset_learn(self, data_id: list[int] | None = None) -> None:
+        """Only recurrent policies have something to forget."""
+
+    def _reset_collect(self, data_id: list[int] | None = None) -> None:
+        """Only recurrent policies have something to forget."""
+
+    def _reset_eval(self, data_id: list[int] | None = None) -> None:
+        """Only recurrent policies have something to forget."""
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return ["cur_lr", "total_loss"]
+
+    def _get_setting_learn(self, command_info: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return {}
+
+    def _get_setting_collect(self, command_info: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return {}
+
+    def _get_setting_eval(self, command_info: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return {}
+
+    # --- state ---------------------------------------------------------------------------------
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {name: part.state_dict() for name, part in self.learn_state.items()}
+
+    def _load_state_dict_learn(self, state: dict[str, Any]) -> None:
+        self._load_model(state)
+        for name, part in self.learn_state.items():
+            if name != "model" and name in state:
+                part.load_state_dict(state[name])
+
+    def _state_dict_collect(self) -> dict[str, Any]:
+        return {"model": self._model.state_dict()}
+
+    def _load_state_dict_collect(self, state: dict[str, Any]) -> None:
+        self._load_model(state)
+
+    def _state_dict_eval(self) -> dict[str, Any]:
+        return {"model": self._model.state_dict()}
+
+    def _load_state_dict_eval(self, state: dict[str, Any]) -> None:
+        self._load_model(state)
+
+    def _load_model(self, state: dict[str, Any]) -> None:
+        if "model" not in state:
+            raise CheckpointError(f"no 'model' in the checkpoint, only {sorted(state)}")
+        try:
+            self._model.load_state_dict(state["model"])
+        except RuntimeError as error:
+            lines = [line.strip() for line in str(error).splitlines()]
+            raise CheckpointError(
+                "the checkpoint does not fit the model of this config: " + " ".join(lines[1:4])
+            ) from error
+
+    # --- for algorithms ------------------------------------------------------------------------
+
+    def _batch(self, data: Sequence[Any]) -> Batch:
+        """Samples as a batch of tensors on the device."""
+        columns = columns_of(data)
+        if self._device.type == "cpu":
+            return tree_map(as_tensor, columns)
+        return tree_map(lambda leaf: _to_gpu(as_tensor(leaf), self._device), columns)
+
+    def _nstep_samples(self, transitions: Sequence[Any]) -> Rows:
+        """One sample per step, with `reward` and `discount` over the next `nstep` steps."""
+        steps = columns_of(transitions)
+        if self._cfg.learn.ignore_done:
+            steps = {**steps, "truncated": steps["done"]}
+        return Rows(nstep_transitions(steps, self._cfg.nstep, self._cfg.discount_factor))
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """Draws what collecting leaves to chance."""
+        return self._rng
+
+
+def _to_gpu(value: Any, device: torch.device) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    return value.pin_memory().to(device, non_blocking=True)
+
+
+def create_policy(cfg: Mapping[str, Any], **kwargs: Any) -> Policy:
+    """The policy that `cfg.type` names, built with `cfg` (and e.g. `model`, `enable_field`)."""
+    return get_policy_cls(cfg)(cfg, **kwargs)
+
+
+def get_policy_cls(cfg: Mapping[str, Any]) -> type[Policy]:
+    # Older configs and code name the version with a command mode; here every policy has one.
+    name = str(cfg["type"])
+    return class_of(POLICY_REGISTRY, {**cfg, "type": name.removesuffix("_command")})
+
+
+def register_policy(name: str, cls: type[Policy]) -> None:
+    POLICY_REGISTRY.register(name)(cls)

@@ -1,0 +1,122 @@
+"""Settings that every algorithm has. An algorithm's own file adds its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ding.utils.errors import ConfigError, nearest
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnConfig:
+    update_per_collect: int = 1
+    """Updates after each collect."""
+    batch_size: int = 64
+    """Samples per update."""
+    learning_rate: float = 1e-3
+    """Step size of the optimizer."""
+    grad_clip_type: str | None = None
+    """'clip_norm' or 'clip_value' ..."""
+    grad_clip_value: float | None = None
+    """... and the norm or value that gradients are cut to."""
+    ignore_done: bool = False
+    """Bootstrap through terminations too, for envs whose end means nothing."""
+    compile: bool = False
+    """Compile loss, gradient, clipping and Adam into one graph; needs a C++ compiler."""
+    threads: int | None = None
+    """Torch threads; by default one, or all cores if the network is large enough to gain."""
+    multi_gpu: bool = False
+    """Several GPUs, one learner on each."""
+    resume_training: bool = False
+    """Take the counters from a loaded checkpoint as well."""
+    learner: dict[str, Any] = field(default_factory=dict)
+    """Settings of the learner."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectConfig:
+    n_sample: int | None = None
+    """Training samples per collect; set this or n_episode."""
+    n_episode: int | None = None
+    """Whole episodes per collect; set this or n_sample."""
+    unroll_len: int = 1
+    """Steps per training sample; more than one only for recurrent policies."""
+    collector: dict[str, Any] = field(default_factory=dict)
+    """Settings of the collector."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalConfig:
+    evaluator: dict[str, Any] = field(default_factory=dict)
+    """Settings of the evaluator."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherConfig:
+    replay_buffer: dict[str, Any] = field(default_factory=dict)
+    """Settings of the replay buffer."""
+    commander: dict[str, Any] = field(default_factory=dict)
+    """Settings of the commander."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyConfig:
+    type: str = ""
+    """Registered name."""
+    import_names: list[str] = field(default_factory=list)
+    """Modules to import first, so that what they register is known."""
+    on_policy: bool = False
+    """Samples are used once and dropped when the weights have changed."""
+    cuda: bool = False
+    """Train on a GPU."""
+    multi_gpu: bool = False
+    """Several GPUs, one learner on each."""
+    bp_update_sync: bool = True
+    """With several learners: average the gradients at every update."""
+    traj_len_inf: bool = False
+    """Hand out samples of whole episodes only."""
+    random_collect_size: int = 0
+    """Samples collected by a random policy before training starts."""
+    transition_with_policy_data: bool = False
+    """Random warm-up goes through the policy, so that its outputs are stored too."""
+    discount_factor: float = 0.99
+    """Gamma."""
+    nstep: int = 1
+    """Steps of real reward in a target."""
+    priority: bool = False
+    """Prioritised replay."""
+    priority_IS_weight: bool = False  # noqa: N815 (established key)
+    """Correct the bias of prioritised replay by importance weights."""
+    load_path: str | None = None
+    """Checkpoint to start from."""
+    model: dict[str, Any] = field(default_factory=dict)
+    """Arguments of the model."""
+    learn: LearnConfig = field(default_factory=LearnConfig)
+    collect: CollectConfig = field(default_factory=CollectConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+    other: OtherConfig = field(default_factory=OtherConfig)
+
+    def __post_init__(self) -> None:
+        at_least("policy.nstep", self.nstep, 1)
+        at_least("policy.learn.batch_size", self.learn.batch_size, 1)
+        within("policy.discount_factor", self.discount_factor, 0, 1)
+        if self.priority_IS_weight and not self.priority:
+            raise ConfigError(
+                "policy.priority_IS_weight = True takes effect with priority = True only"
+            )
+
+
+def at_least(path: str, value: float, low: float) -> None:
+    if value < low:
+        raise ConfigError(f"{path} = {value}: must be at least {low}")
+
+
+def within(path: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise ConfigError(f"{path} = {value}: must be between {low} and {high}")
+
+
+def one_of(path: str, value: str, valid: tuple[str, ...]) -> None:
+    if value not in valid:
+        raise ConfigError(f"{path} = '{value}'{nearest(value, valid)}")

@@ -1,0 +1,55 @@
+"""Random actions behind the functions of a collect mode, for warm-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from ding.policy.base import CollectMode
+from ding.utils.batch import ByEnv, stack
+from ding.utils.seed import new_generator
+
+
+class PolicyFactory:
+    """Modes that act otherwise but store like the policy they stand in for."""
+
+    @staticmethod
+    def get_random_policy(
+        policy: CollectMode,
+        action_space: gym.Space | None = None,
+        forward_fn: Callable[..., Mapping[int, Any]] | None = None,
+    ) -> CollectMode:
+        """`policy` with random actions (or `forward_fn`) in place of its own."""
+        if (action_space is None) == (forward_fn is None):
+            raise ValueError("get_random_policy needs exactly one of action_space and forward_fn")
+        if forward_fn is not None:
+            return policy._replace(forward=forward_fn)
+        rng = new_generator()
+
+        def forward(data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
+            assert action_space is not None
+            env_id = data.ids if isinstance(data, ByEnv) else np.array(list(data), dtype=np.int64)
+            return ByEnv(env_id, {"action": random_actions(action_space, len(env_id), rng)})
+
+        return policy._replace(forward=forward)
+
+
+def random_actions(space: gym.Space, n: int, rng: np.random.Generator) -> Any:
+    """`n` actions of the space, stacked."""
+    if isinstance(space, gym.spaces.Discrete):
+        return space.start + rng.integers(0, space.n, n)
+    if isinstance(space, gym.spaces.Box) and space.is_bounded():
+        return rng.uniform(space.low, space.high, (n, *space.shape)).astype(space.dtype)
+    space.seed(int(rng.integers(2**31)))
+    return stack([space.sample() for _ in range(n)])
+
+
+def get_random_policy(
+    policy: CollectMode,
+    action_space: gym.Space | None = None,
+    forward_fn: Callable[..., Mapping[int, Any]] | None = None,
+) -> CollectMode:
+    return PolicyFactory.get_random_policy(policy, action_space, forward_fn)

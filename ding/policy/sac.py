@@ -1,0 +1,255 @@
+"""Soft actor-critic with twin critics and a learned temperature: continuous, and discrete.
+
+Haarnoja et al. 2018, https://arxiv.org/abs/1812.05905
+Christodoulou 2019 (discrete), https://arxiv.org/abs/1910.07207
+
+Letters in shapes: B batch, N envs, A actions (or dimensions of the action). Actions lie in [-1, 1].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ding.policy.acting import acting_model, sample_categorical, sample_gaussian
+from ding.policy.base import Policy
+from ding.policy.config import CollectConfig, LearnConfig, PolicyConfig, at_least
+from ding.torch_utils import Adam, GradientStep, TargetNetwork
+from ding.torch_utils.distribution import tanh_gaussian_sample
+from ding.utils.batch import Batch, ByEnv, stacked_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class SACLearnConfig(LearnConfig):
+    batch_size: int = 256
+    learning_rate_q: float = 3e-4
+    learning_rate_policy: float = 3e-4
+    learning_rate_alpha: float = 3e-4
+    target_theta: float = 0.005
+    """How far the target critics move towards the critics after each update."""
+    alpha: float = 0.2
+    """Weight of the entropy; with auto_alpha where it starts."""
+    auto_alpha: bool = True
+    """Learn alpha such that the entropy stays at target_entropy."""
+    target_entropy: float | None = None
+    """By default minus the dimensions of the action; 0.6 of the maximum for discrete actions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SACCollectConfig(CollectConfig):
+    n_sample: int | None = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SACConfig(PolicyConfig):
+    random_collect_size: int = 10000
+    learn: SACLearnConfig = field(default_factory=SACLearnConfig)
+    collect: SACCollectConfig = field(default_factory=SACCollectConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least("policy.learn.alpha", self.learn.alpha, 1e-8)
+
+
+class SACPolicy(Policy):
+    config_class = SACConfig
+    cfg: SACConfig
+
+    @classmethod
+    def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
+        return "qac"
+
+    @classmethod
+    def _model_defaults(cls, policy_cfg: Mapping[str, Any]) -> dict[str, Any]:
+        return {"action_space": "reparameterization", "twin_critic": True}
+
+    # --- learning ------------------------------------------------------------------------------
+
+    def _init_learn(self) -> None:
+        learn, model = self.cfg.learn, self._model
+        clip: dict[str, Any] = {
+            "grad_clip_type": learn.grad_clip_type,
+            "clip_value": learn.grad_clip_value,
+        }
+        self._temperature = _Temperature(learn.alpha).to(self._device)
+        critic, actor = _split_parameters(model)
+        optimizers = {
+            "critic": Adam(critic, lr=learn.learning_rate_q, **clip),
+            "actor": Adam(actor, lr=learn.learning_rate_policy, **clip),
+            "alpha": Adam(self._temperature.parameters(), lr=learn.learning_rate_alpha),
+        }
+        self._target = TargetNetwork(model, theta=learn.target_theta)
+        step = partial(GradientStep, compiled=learn.compile)
+        self._critic_step = step(model, optimizers["critic"], self._critic_loss)
+        self._actor_step = step(model, optimizers["actor"], self._actor_loss)
+        self._alpha_step = step(self._temperature, optimizers["alpha"], self._alpha_loss)
+        self.learn_state |= {f"optimizer_{name}": o for name, o in optimizers.items()}
+        self.learn_state |= {"target": self._target, "temperature": self._temperature}
+
+    def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any]:
+        batch = self._batch(data)
+        self._add_noise(batch)
+        batch["alpha"] = self._temperature.alpha.detach()
+        critic_loss, critic = self._critic_step(batch)
+        actor_loss, actor = self._actor_step(batch)
+        if self.cfg.learn.auto_alpha:
+            self._alpha_step(actor["entropy"])
+        self._target.update()
+        return {
+            "cur_lr_q": self.cfg.learn.learning_rate_q,
+            "critic_loss": critic_loss,
+            "policy_loss": actor_loss,
+            "total_loss": critic_loss + actor_loss,
+            "alpha": batch["alpha"],
+            "entropy": actor["entropy"],
+            **critic,
+        }
+
+    def _add_noise(self, batch: Batch) -> None:
+        """Drawn outside of the losses: the same numbers whether these are compiled or not."""
+        shape = batch["action"].shape
+        batch["next_noise"] = torch.randn(shape, device=self._device)
+        batch["noise"] = torch.randn(shape, device=self._device)
+
+    def _critic_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        with torch.no_grad():
+            target = batch["reward"] + batch["discount"] * self._next_value(batch)
+        td_error = self._q_taken(batch) - target  # (2, B)
+        weight = batch.get("weight")
+        squared = td_error.square() if weight is None else weight * td_error.square()
+        metrics = {
+            "target_q_value": target.mean(),
+            "priority": td_error.detach().abs().mean(dim=0),
+        }
+        return squared.mean(dim=1).sum(), metrics
+
+    def _q_taken(self, batch: Batch) -> Tensor:
+        return _q(self._model, {"obs": batch["obs"], "action": batch["action"]})
+
+    def _next_value(self, batch: Batch) -> Tensor:
+        """Soft value (B,) of the next observation."""
+        action, log_prob = self._act(batch["next_obs"], batch["next_noise"])
+        q = _q(self._target.module, {"obs": batch["next_obs"], "action": action})
+        return q.amin(dim=0) - batch["alpha"] * log_prob
+
+    def _actor_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        action, log_prob = self._act(batch["obs"], batch["noise"])
+        q = _q(self._model, {"obs": batch["obs"], "action": action}).amin(dim=0)
+        return (batch["alpha"] * log_prob - q).mean(), {"entropy": -log_prob.detach().mean()}
+
+    def _act(self, obs: Any, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Squashed normal actions (B, A) that carry gradients, and log-probabilities (B,)."""
+        output = self._model(obs, mode="compute_actor")["logit"]
+        return tanh_gaussian_sample(output["mu"], output["sigma"], noise)
+
+    def _alpha_loss(self, entropy: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        return self._temperature.log_alpha * (entropy - self._target_entropy()), {}
+
+    def _target_entropy(self) -> float:
+        given = self.cfg.learn.target_entropy
+        return -float(np.prod(self.cfg.model["action_shape"])) if given is None else given
+
+    def _monitor_vars_learn(self) -> list[str]:
+        losses = ["total_loss", "critic_loss", "policy_loss"]
+        return ["cur_lr_q", *losses, "alpha", "entropy", "target_q_value"]
+
+    # --- acting --------------------------------------------------------------------------------
+
+    def _init_collect(self) -> None:
+        self._actor = acting_model(self._model, "compute_actor")
+
+    def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
+        env_id, obs = stacked_of(data)
+        logit = self._actor(obs)["logit"]
+        action, _ = sample_gaussian(logit["mu"], logit["sigma"], self._rng)
+        return ByEnv(env_id, {"action": np.tanh(action)})
+
+    def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
+        return self._nstep_samples(transitions)
+
+    def _init_eval(self) -> None:
+        self._actor = acting_model(self._model, "compute_actor")
+
+    def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
+        env_id, obs = stacked_of(data)
+        return ByEnv(env_id, {"action": np.tanh(self._actor(obs)["logit"]["mu"])})
+
+
+class DiscreteSACPolicy(SACPolicy):
+    """The same with expectations over all actions where the continuous version draws one."""
+
+    @classmethod
+    def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
+        return "discrete_qac"
+
+    @classmethod
+    def _model_defaults(cls, policy_cfg: Mapping[str, Any]) -> dict[str, Any]:
+        return {"twin_critic": True}
+
+    def _add_noise(self, batch: Batch) -> None:
+        """Nothing is drawn."""
+
+    def _q_taken(self, batch: Batch) -> Tensor:
+        q = _q(self._model, batch["obs"])
+        index = batch["action"].expand(len(q), -1).unsqueeze(-1)
+        return q.gather(2, index).squeeze(-1)
+
+    def _next_value(self, batch: Batch) -> Tensor:
+        log_prob = self._log_probs(batch["next_obs"])
+        q = _q(self._target.module, batch["next_obs"]).amin(dim=0)  # (B, A)
+        return (log_prob.exp() * (q - batch["alpha"] * log_prob)).sum(dim=-1)
+
+    def _actor_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        log_prob = self._log_probs(batch["obs"])
+        prob = log_prob.exp()
+        with torch.no_grad():
+            q = _q(self._model, batch["obs"]).amin(dim=0)
+        loss = (prob * (batch["alpha"] * log_prob - q)).sum(dim=-1).mean()
+        return loss, {"entropy": -(prob * log_prob).sum(dim=-1).detach().mean()}
+
+    def _log_probs(self, obs: Any) -> Tensor:
+        return torch.log_softmax(self._model(obs, mode="compute_actor")["logit"], dim=-1)
+
+    def _target_entropy(self) -> float:
+        given = self.cfg.learn.target_entropy
+        return 0.6 * math.log(self.cfg.model["action_shape"]) if given is None else given
+
+    def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
+        env_id, obs = stacked_of(data)
+        action, _ = sample_categorical(self._actor(obs)["logit"], self._rng)
+        return ByEnv(env_id, {"action": action})
+
+    def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
+        env_id, obs = stacked_of(data)
+        return ByEnv(env_id, {"action": self._actor(obs)["logit"].argmax(axis=1)})
+
+
+class _Temperature(nn.Module):
+    def __init__(self, alpha: float) -> None:
+        super().__init__()
+        self.log_alpha = nn.Parameter(torch.tensor(math.log(alpha)))
+
+    @property
+    def alpha(self) -> Tensor:
+        return self.log_alpha.exp()
+
+
+def _q(model: nn.Module, x: Any) -> Tensor:
+    """Values of all critics (two, or one without twin_critic): (2, B) or (2, B, A)."""
+    q = model(x, mode="compute_critic")["q_value"]
+    return torch.stack(q) if isinstance(q, list) else q.unsqueeze(0)
+
+
+def _split_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """Parameters of the critic (with a shared encoder), and those of the actor alone."""
+    named = dict(model.named_parameters())
+    critic = [p for name, p in named.items() if not name.startswith("actor_")]
+    actor = [p for name, p in named.items() if name.startswith("actor_")]
+    return critic, actor

@@ -1,0 +1,204 @@
+"""Adam on one flat buffer, and gradient steps that can be compiled whole.
+
+Small networks on a CPU are bound by per-parameter calls, so every parameter becomes a view of one
+tensor: zeroing, clipping and Adam are then one call each, whatever the number of layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ding.utils.errors import ConfigError, nearest
+
+CLIP_TYPES = ("clip_norm", "clip_value")
+
+Loss = Callable[[Any], tuple[Tensor, dict[str, Tensor]]]
+
+
+class Adam(torch.optim.Adam):
+    """Adam whose parameters live in one buffer, with clipping inside `step`."""
+
+    def __init__(
+        self,
+        params: Iterable[nn.Parameter],
+        lr: float = 1e-3,
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        grad_clip_type: str | None = None,
+        clip_value: float | None = None,
+    ) -> None:
+        if grad_clip_type is not None and grad_clip_type not in CLIP_TYPES:
+            raise ConfigError(
+                f"grad_clip_type = '{grad_clip_type}'{nearest(grad_clip_type, CLIP_TYPES)}"
+            )
+        if (grad_clip_type is None) != (clip_value is None):
+            raise ConfigError(
+                f"grad_clip_type = {grad_clip_type} and clip_value = {clip_value}: set both or none"
+            )
+        self._params = [p for p in params if p.requires_grad]
+        self.flat = _flatten(self._params)
+        self._grad_views = [p.grad for p in self._params]
+        self._clip_type, self._clip_value = grad_clip_type, clip_value
+        super().__init__(
+            [self.flat], lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, fused=True
+        )
+        self.state[self.flat] = {
+            "step": torch.zeros((), dtype=torch.float32, device=self.flat.device),
+            "exp_avg": torch.zeros_like(self.flat),
+            "exp_avg_sq": torch.zeros_like(self.flat),
+        }
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        return self._params
+
+    def zero_grad(self, set_to_none: bool = False) -> None:
+        """Zero in place: the gradients stay views of the flat one."""
+        for parameter, view in zip(self._params, self._grad_views, strict=True):
+            parameter.grad = view
+        assert self.flat.grad is not None
+        self.flat.grad.zero_()
+
+    def clip_(self, grad: Tensor) -> None:
+        if self._clip_value is None:
+            return
+        if self._clip_type == "clip_norm":
+            norm = torch.linalg.vector_norm(grad)
+            grad.mul_((self._clip_value / (norm + 1e-6)).clamp_(max=1.0))
+        else:
+            grad.clamp_(-self._clip_value, self._clip_value)
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        self._update()
+
+    def _update(self) -> None:
+        grad, state, group = self.flat.grad, self.state[self.flat], self.param_groups[0]
+        assert grad is not None
+        self.clip_(grad)
+        # The functional form: torch's `Adam.step` spends more on bookkeeping than on this update.
+        state["step"] += 1
+        torch._fused_adam_(
+            [self.flat.data],
+            [grad],
+            [state["exp_avg"]],
+            [state["exp_avg_sq"]],
+            [],
+            [state["step"]],
+            lr=group["lr"],
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def step_on(self, loss: Tensor) -> None:
+        """Gradients of `loss` for these parameters alone, over the flat one, then `step`."""
+        grads = torch.autograd.grad(loss, self._params, allow_unused=True, materialize_grads=True)
+        assert self.flat.grad is not None
+        torch.cat([grad.reshape(-1) for grad in grads], out=self.flat.grad)
+        with torch.no_grad():
+            self._update()  # not `step`: torch wraps that in hooks and profiling
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        state = self.state[self.flat]
+        state["step"] = state["step"].to(torch.float32).reshape(())
+
+
+def _flatten(params: list[nn.Parameter]) -> nn.Parameter:
+    """Re-home parameters and gradients as views of one flat parameter, and return it."""
+    if not params:
+        raise ValueError("an optimizer needs at least one parameter that requires a gradient")
+    flat = nn.Parameter(torch.cat([p.detach().reshape(-1) for p in params]))
+    flat.grad = torch.zeros_like(flat)
+    sizes = [p.numel() for p in params]
+    values, grads = flat.data.split(sizes), flat.grad.split(sizes)
+    for parameter, value, grad in zip(params, values, grads, strict=True):
+        parameter.data = value.view_as(parameter)
+        parameter.grad = grad.view_as(parameter)
+    return flat
+
+
+class GradientStep:
+    """`step(batch)`: one optimizer step on `loss(batch) -> (scalar, metrics)`.
+
+    Eager, or with `compiled` as a single graph of loss, gradient, clipping and Adam.
+    """
+
+    def __init__(
+        self, module: nn.Module, optimizer: Adam, loss: Loss, *, compiled: bool = False
+    ) -> None:
+        self._optimizer = optimizer
+        self._loss = loss
+        self._run: Callable[[Any], tuple[Tensor, dict[str, Tensor]]] = self._eager
+        if compiled:
+            self._graph = _compiled_step(module, optimizer, loss)
+            self._run = self._compiled
+
+    def __call__(self, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        return self._run(batch)
+
+    def _eager(self, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        loss, metrics = self._loss(batch)
+        self._optimizer.step_on(loss)
+        return loss.detach(), metrics
+
+    def _compiled(self, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        state = self._optimizer.state[self._optimizer.flat]
+        lr = torch.tensor(self._optimizer.param_groups[0]["lr"])
+        return self._graph(self._optimizer.flat.data, state, lr, batch)
+
+
+class _LossModule(nn.Module):
+    """The loss as a module, so that `functional_call` can hand it other parameters."""
+
+    def __init__(self, module: nn.Module, loss: Loss) -> None:
+        super().__init__()
+        self.module = module
+        self._loss = loss
+
+    def forward(self, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        return self._loss(batch)
+
+
+def _compiled_step(
+    module: nn.Module, optimizer: Adam, loss: Loss
+) -> Callable[..., tuple[Tensor, dict[str, Tensor]]]:
+    loss_module = _LossModule(module, loss)
+    name_of = {id(p): name for name, p in loss_module.named_parameters()}
+    names = [name_of[id(p)] for p in optimizer.parameters]
+    shapes = [p.shape for p in optimizer.parameters]
+    sizes = [p.numel() for p in optimizer.parameters]
+    group = optimizer.param_groups[0]
+    (beta1, beta2), eps, decay = group["betas"], group["eps"], group["weight_decay"]
+
+    def step(
+        flat: Tensor, state: dict[str, Tensor], lr: Tensor, batch: Any
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        def of_flat(flat: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+            pieces = zip(names, flat.split(sizes), shapes, strict=True)
+            parameters = {name: piece.view(shape) for name, piece, shape in pieces}
+            return torch.func.functional_call(loss_module, parameters, (batch,))
+
+        grad, (value, metrics) = torch.func.grad_and_value(of_flat, has_aux=True)(flat)
+        optimizer.clip_(grad)
+        if decay:
+            grad = grad.add(flat, alpha=decay)
+        step, mean, square = state["step"], state["exp_avg"], state["exp_avg_sq"]
+        step.add_(1)
+        mean.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        scale = lr / (1 - beta1**step)
+        flat.sub_(scale * mean / ((square / (1 - beta2**step)).sqrt() + eps))
+        return value, metrics
+
+    return torch.compile(step, fullgraph=True, dynamic=False)

@@ -1,0 +1,33 @@
+"""Running statistics that are part of a policy's state."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+class RunningScale:
+    """Standard deviation of all values seen so far; 1 before the first."""
+
+    def __init__(self) -> None:
+        self._count, self._mean, self._square = 0.0, 0.0, 0.0
+
+    @property
+    def std(self) -> float:
+        return math.sqrt(self._square / self._count) + 1e-8 if self._count else 1.0
+
+    def update(self, values: np.ndarray) -> None:
+        """Chan's parallel formula: exact for batches of any size."""
+        count, mean = len(values), float(values.mean())
+        delta, total = mean - self._mean, self._count + len(values)
+        self._square += float(values.var()) * count + delta**2 * self._count * count / total
+        self._mean += delta * count / total
+        self._count = total
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"count": self._count, "mean": self._mean, "square": self._square}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._count, self._mean, self._square = state["count"], state["mean"], state["square"]

@@ -1,0 +1,171 @@
+"""From names in configs (`type="dqn"`) to classes, by tables of import paths resolved on use."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any, TypeVar
+
+from ding.utils.errors import DingError, nearest
+
+T = TypeVar("T")
+
+
+class Registry:
+    """`{"dqn": "ding.policy.dqn:DQNPolicy"}`, imported only when the name is asked for."""
+
+    def __init__(self, name: str, table: Mapping[str, str] | None = None) -> None:
+        self.name = name
+        self._table: dict[str, str | Any] = dict(table or {})
+
+    def register(self, name: str | None = None, *, force: bool = False) -> Callable[[T], T]:
+        """Decorator: the class (or function) below is known under `name` from here on."""
+
+        def add(item: T) -> T:
+            key = name or item.__name__  # type: ignore[attr-defined]
+            known = self._table.get(key)
+            path = f"{item.__module__}:{item.__qualname__}"  # type: ignore[attr-defined]
+            if known is not None and not force and _path_of(known) != path:
+                raise DingError(
+                    f"{self.name} '{key}' is registered already as {_path_of(known)}; "
+                    "choose another name or pass force=True"
+                )
+            self._table[key] = item
+            return item
+
+        return add
+
+    def get(self, name: str) -> Any:
+        if name not in self._table:
+            raise DingError(f"unknown {self.name} '{name}'{nearest(name, self._table)}")
+        item = self._table[name]
+        if isinstance(item, str):
+            module, _, attribute = item.partition(":")
+            item = self._table[name] = getattr(import_module(module), attribute)
+        return item
+
+    def build(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self.get(name)(*args, **kwargs)
+
+    def query(self) -> list[str]:
+        return sorted(self._table)
+
+    def query_details(self, names: Iterable[str] | None = None) -> dict[str, tuple[str, int]]:
+        """Name to (file, line) of its definition."""
+        details = {}
+        for name in names if names is not None else self.query():
+            item = self.get(name)
+            details[name] = (inspect.getsourcefile(item) or "?", inspect.getsourcelines(item)[1])
+        return details
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._table
+
+
+def _path_of(item: Any) -> str:
+    return item if isinstance(item, str) else f"{item.__module__}:{item.__qualname__}"
+
+
+def import_names(names: str | Iterable[str], where: str = "import_names") -> None:
+    """Import the modules that a config names so that what they register is known."""
+    for name in [names] if isinstance(names, str) else names:
+        try:
+            import_module(name)
+        except ModuleNotFoundError as error:
+            raise DingError(
+                f"{where}: cannot import '{name}': {error}; is it installed and spelt right?"
+            ) from error
+
+
+def class_of(registry: Registry, cfg: Mapping[str, Any]) -> Any:
+    """The class that a component config `{type, import_names}` names."""
+    import_names(cfg.get("import_names") or [], where=f"import_names of {registry.name}")
+    return registry.get(cfg["type"])
+
+
+_CARTPOLE = "dizoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv"
+_PENDULUM = "dizoo.classic_control.pendulum.envs.pendulum_env:PendulumEnv"
+_WRAPPER = "ding.envs.gym_env:DingEnvWrapper"
+
+ENV_REGISTRY = Registry(
+    "env",
+    {
+        "cartpole": _CARTPOLE,
+        "pendulum": _PENDULUM,
+        "ding_env_wrapper": _WRAPPER,
+        "ding_env_wrapper_generated": _WRAPPER,
+    },
+)
+ENV_MANAGER_REGISTRY = Registry("env_manager", {"base": "ding.envs.manager.base:BaseEnvManager"})
+ENV_WRAPPER_REGISTRY = Registry(
+    "env_wrapper",
+    {
+        name: f"ding.envs.wrappers:{cls}"
+        for name, cls in {
+            "noop_reset": "NoopResetWrapper",
+            "max_and_skip": "MaxAndSkipWrapper",
+            "episodic_life": "EpisodicLifeWrapper",
+            "fire_reset": "FireResetWrapper",
+            "warp_frame": "WarpFrameWrapper",
+            "scaled_float_frame": "ScaledFloatFrameWrapper",
+            "clip_reward": "ClipRewardWrapper",
+            "frame_stack": "FrameStackWrapper",
+            "obs_norm": "ObsNormWrapper",
+            "reward_norm": "RewardNormWrapper",
+            "time_limit": "TimeLimitWrapper",
+            "ram": "RamWrapper",
+            "delay_reward": "DelayRewardWrapper",
+            "obs_plus_prev_action_reward": "ObsPlusPrevActRewWrapper",
+            "eval_episode_return": "EvalEpisodeReturnWrapper",
+            "flat_obs": "FlatObsWrapper",
+        }.items()
+    },
+)
+POLICY_REGISTRY = Registry(
+    "policy",
+    {
+        "dqn": "ding.policy.dqn:DQNPolicy",
+        "ppo": "ding.policy.ppo:PPOPolicy",
+        "sac": "ding.policy.sac:SACPolicy",
+        "discrete_sac": "ding.policy.sac:DiscreteSACPolicy",
+    },
+)
+MODEL_REGISTRY = Registry(
+    "model",
+    {
+        "dqn": "ding.model.dqn:DQN",
+        "vac": "ding.model.actor_critic:VAC",
+        "qac": "ding.model.actor_critic:QAC",
+        "discrete_qac": "ding.model.actor_critic:DiscreteQAC",
+    },
+)
+BUFFER_REGISTRY = Registry("buffer", {"naive": "ding.worker.buffer.naive:NaiveReplayBuffer"})
+LEARNER_REGISTRY = Registry("learner", {"base": "ding.worker.learner.base:BaseLearner"})
+SERIAL_COLLECTOR_REGISTRY = Registry(
+    "collector",
+    {
+        "sample": "ding.worker.collector.sample:SampleCollector",
+        "episode": "ding.worker.collector.episode:EpisodeCollector",
+    },
+)
+SERIAL_EVALUATOR_REGISTRY = Registry(
+    "evaluator", {"interaction": "ding.worker.evaluator:BaseSerialEvaluator"}
+)
+COMMANDER_REGISTRY = Registry("commander", {"base": "ding.worker.commander:Commander"})
+
+REGISTRIES: dict[str, Registry] = {
+    registry.name: registry
+    for registry in (
+        ENV_REGISTRY,
+        ENV_MANAGER_REGISTRY,
+        ENV_WRAPPER_REGISTRY,
+        POLICY_REGISTRY,
+        MODEL_REGISTRY,
+        BUFFER_REGISTRY,
+        LEARNER_REGISTRY,
+        SERIAL_COLLECTOR_REGISTRY,
+        SERIAL_EVALUATOR_REGISTRY,
+        COMMANDER_REGISTRY,
+    )
+}

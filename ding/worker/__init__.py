@@ -1,0 +1,50 @@
+"""Workers that collect, store, learn and evaluate what a policy and a config describe."""
+
+from ding.worker.buffer import IBuffer, NaiveReplayBuffer, create_buffer, get_buffer_cls
+from ding.worker.collector import (
+    EpisodeCollector,
+    EpisodeSerialCollector,
+    ISerialCollector,
+    SampleCollector,
+    SampleSerialCollector,
+    create_serial_collector,
+    get_serial_collector_cls,
+)
+from ding.worker.commander import Commander
+from ding.worker.evaluator import (
+    BaseSerialEvaluator,
+    EvalResult,
+    VectorEvalMonitor,
+    create_serial_evaluator,
+)
+from ding.worker.learner import BaseLearner, LearnerHook, create_learner, register_learner_hook
+
+BaseSerialCommander = Commander
+InteractionSerialEvaluator = BaseSerialEvaluator
+NaiveBuffer = NaiveReplayBuffer
+
+__all__ = [
+    "BaseLearner",
+    "BaseSerialCommander",
+    "BaseSerialEvaluator",
+    "Commander",
+    "EpisodeCollector",
+    "EpisodeSerialCollector",
+    "EvalResult",
+    "IBuffer",
+    "ISerialCollector",
+    "InteractionSerialEvaluator",
+    "LearnerHook",
+    "NaiveBuffer",
+    "NaiveReplayBuffer",
+    "SampleCollector",
+    "SampleSerialCollector",
+    "VectorEvalMonitor",
+    "create_buffer",
+    "create_learner",
+    "create_serial_collector",
+    "create_serial_evaluator",
+    "get_buffer_cls",
+    "get_serial_collector_cls",
+    "register_learner_hook",
+]

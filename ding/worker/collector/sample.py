@@ -1,0 +1,144 @@
+"""Collects a given number of training samples."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ding.utils.batch import Batch, Rows, columns_of, concat, length, take
+from ding.utils.errors import ConfigError
+from ding.worker.collector.base import ISerialCollector, attribute_of
+
+logger = logging.getLogger(__name__)
+
+
+class SampleCollector(ISerialCollector):
+    """`collect(n_sample)` gives exactly that many samples, from as few env steps as possible.
+
+    Off-policy nothing is wasted: an n-step sample waits until its steps are there, and what is left
+    over comes with the next collect. On-policy the leftovers are dropped.
+    """
+
+    config: ClassVar[dict[str, Any]] = dict(
+        type="sample",
+        import_names=[],
+        # Accepted for older configs: observations are always copied into columns.
+        deepcopy_obs=False,
+        # Accepted for older configs: samples are stacked columns already.
+        transform_obs=False,
+        # Train iterations between two entries in the log.
+        collect_print_freq=100,
+    )
+
+    def reset_policy(self, policy: Any = None) -> None:
+        super().reset_policy(policy)
+        self._n_sample = attribute_of(self._policy, "n_sample", None)
+        self._unroll_len = int(attribute_of(self._policy, "unroll_len", 1) or 1)
+        self._nstep = int(attribute_of(self._policy, "nstep", 1) or 1)
+        self._on_policy = bool(attribute_of(self._policy, "on_policy", False))
+        self._whole_episodes = bool(attribute_of(self._policy, "traj_len_inf", False))
+        self._told_surplus = False
+
+    def _forget(self) -> None:
+        self._surplus: Batch | None = None
+
+    def collect(
+        self,
+        n_sample: int | None = None,
+        train_iter: int = 0,
+        drop_extra: bool = True,
+        random_collect: bool = False,
+        record_random_collect: bool = True,
+        policy_kwargs: Mapping[str, Any] | None = None,
+    ) -> list[Any]:
+        """Samples of the policy, a list of exactly `n_sample` dicts (more if not `drop_extra`)."""
+        self._check_ready()
+        n_sample = self._wanted(n_sample)
+        kwargs = policy_kwargs or {}
+        envstep = self.envstep
+        parts = [] if self._surplus is None else [self._surplus]
+        missing = n_sample - sum(map(length, parts))
+        while missing > 0:
+            self._run(self._steps_for(missing), kwargs)
+            part = self._samples(train_iter)
+            if part is not None:
+                parts.append(part)
+                missing -= length(part)
+        if random_collect and not record_random_collect:
+            self.envstep = envstep
+        columns = self._cut(concat(parts), n_sample, drop_extra)
+        self._log_progress(train_iter)
+        return Rows(columns)
+
+    def _wanted(self, n_sample: int | None) -> int:
+        n_sample = self._n_sample if n_sample is None else n_sample
+        if n_sample is None:
+            raise RuntimeError("how many samples? pass n_sample, or set policy.collect.n_sample")
+        if n_sample < 1:
+            raise ConfigError(f"n_sample = {n_sample}: must be at least 1")
+        if self._on_policy and n_sample % self._env.env_num and not self._told_surplus:
+            self._told_surplus = True
+            logger.warning(
+                "n_sample = %d is no multiple of the %d envs: on-policy collecting drops the rest",
+                n_sample,
+                self._env.env_num,
+            )
+        return n_sample
+
+    def _steps_for(self, missing: int) -> int:
+        """Steps of all envs together until that many samples may be there."""
+        per_env = max(self._unroll_len, math.ceil(missing / self._env.env_num))
+        return per_env * self._env.env_num if self._unroll_len > 1 else missing
+
+    def _run(self, n_step: int, kwargs: Mapping[str, Any]) -> None:
+        """Take at least `n_step` env steps; if asked for, until an episode is over too."""
+        self._store.reserve(math.ceil(n_step / self._env.env_num) + self._nstep)
+        taken = 0
+        while taken < n_step or (self._whole_episodes and not self._store.finished.any()):
+            taken += len(self._step(self._env.ready_obs, kwargs).env_id)
+
+    def _samples(self, train_iter: int) -> Batch | None:
+        """Training samples of what is stored; steps that must wait stay stored."""
+        if not self._store.count.any():
+            return None
+        steps = self._store.flat()
+        if self._whole_episodes:
+            ready = self._store.ready(int(self._store.count.max()) + 1)
+            samples = columns_of(self._policy.get_train_sample(Rows(take(steps, ready))))
+            self._store.keep_tail(int(self._store.count.max()) + 1)
+        else:
+            samples = self._train_samples(steps)
+        if not length(samples):
+            return None
+        samples["collect_iter"] = np.full(length(samples), train_iter, dtype=np.int64)
+        return samples
+
+    def _train_samples(self, steps: Batch) -> Batch:
+        n_step = length(steps)
+        samples = columns_of(self._policy.get_train_sample(Rows(steps)))
+        if self._nstep > 1 and not self._on_policy and length(samples) == n_step:
+            samples = take(samples, self._store.ready(self._nstep))
+            self._store.keep_tail(self._nstep)
+        else:
+            self._store.clear()
+        return samples
+
+    def _cut(self, columns: Batch, n_sample: int, drop_extra: bool) -> Batch:
+        self._surplus = None
+        n = length(columns)
+        if not drop_extra or n == n_sample:
+            return columns
+        if not self._on_policy:
+            self._surplus = take(columns, slice(n_sample, n))
+        return take(columns, slice(0, n_sample))
+
+    def state_dict(self) -> dict[str, Any]:
+        return super().state_dict() | {"surplus": self._surplus}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._surplus = state["surplus"]

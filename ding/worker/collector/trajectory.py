@@ -1,0 +1,140 @@
+"""Steps of several envs in columns, each env in order of time."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ding.utils.batch import Batch, tree_map
+
+
+class TrajectoryStore:
+    """(env, time) arrays that grow as needed; what was taken out makes room again.
+
+    An env's row is one stretch of time that may hold several episodes; `done` says where they end.
+    """
+
+    def __init__(self, env_num: int) -> None:
+        self._env_num = env_num
+        self._capacity = 0
+        self._columns: Batch | None = None
+        self._all = np.arange(env_num)
+        self.count = np.zeros(env_num, dtype=np.int64)
+        """Steps stored for each env."""
+        self.finished = np.zeros(env_num, dtype=np.int64)
+        """Steps of each env that belong to finished episodes."""
+
+    def reserve(self, capacity: int) -> None:
+        if self._columns is None:
+            self._capacity = max(self._capacity, capacity)
+        elif capacity > self._capacity:
+            self._columns = tree_map(lambda c: _widened(c, capacity), self._columns)
+            self._capacity = capacity
+
+    def append(self, env_id: np.ndarray, steps: Batch, done: np.ndarray) -> None:
+        """Add one step for each of these envs."""
+        at = self.count[env_id]
+        latest = int(at.max())
+        if self._columns is None:
+            self.reserve(16)
+            self._columns = tree_map(self._allocate, steps)
+        if latest >= self._capacity:
+            self.reserve(2 * self._capacity)
+        in_step = len(env_id) == self._env_num and int(at.min()) == latest
+        # All envs at the same time: a slice, which NumPy writes in half the time of an index pair.
+        _put(self._columns, steps, (slice(None), latest) if in_step else (env_id, at))
+        self.count[env_id] += 1
+        if done.any():
+            ended = env_id[done]
+            self.finished[ended] = self.count[ended]
+
+    def _allocate(self, column: np.ndarray) -> np.ndarray:
+        return np.empty((self._env_num, self._capacity, *column.shape[1:]), dtype=column.dtype)
+
+    def drop_unfinished(self, env_id: int) -> int:
+        """Forget the episode that an env is in; returns how many steps that were."""
+        dropped = int(self.count[env_id] - self.finished[env_id])
+        self.count[env_id] = self.finished[env_id]
+        return dropped
+
+    def flat(self, env_id: np.ndarray | None = None) -> Batch:
+        """All steps, one env after the other, with a column `end` at the last of each stretch."""
+        assert self._columns is not None
+        count = self.count if env_id is None else self.count[env_id]
+        n = int(count[0])
+        if env_id is None and (count == n).all():
+            columns = tree_map(lambda c: _merged(c, n), self._columns)
+        else:
+            ids = self._all if env_id is None else env_id
+            env = np.repeat(ids, count)
+            time = np.concatenate([np.arange(c) for c in count])
+            columns = tree_map(lambda c: c[env, time], self._columns)
+        end = columns["done"].copy()
+        last = np.cumsum(count) - 1
+        end[last[count > 0]] = True
+        columns["end"] = end
+        return columns
+
+    def ready(self, nstep: int) -> np.ndarray:
+        """Of the flat steps, those whose next `nstep` steps (or episode's end) are there too."""
+        until = np.maximum(self.finished, self.count - nstep + 1)
+        time = np.concatenate([np.arange(c) for c in self.count])
+        return time < np.repeat(until, self.count)
+
+    def keep_tail(self, nstep: int) -> None:
+        """Forget what `ready(nstep)` named; the rest moves to the front."""
+        assert self._columns is not None
+        until = np.maximum(self.finished, self.count - nstep + 1).clip(min=0)
+        for i, (start, stop) in enumerate(zip(until.tolist(), self.count.tolist(), strict=True)):
+            if 0 < start < stop:
+                tree_map(partial(_shift, i, start, stop), self._columns)
+        self.count -= np.minimum(until, self.count)
+        self.finished[:] = 0
+
+    def clear(self, env_id: int | None = None) -> None:
+        index: Any = slice(None) if env_id is None else env_id
+        self.count[index] = 0
+        self.finished[index] = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        columns = None
+        if self._columns is not None:
+            longest = int(self.count.max())
+            columns = tree_map(lambda c: c[:, :longest].copy(), self._columns)
+        return {"columns": columns, "count": self.count.copy(), "finished": self.finished.copy()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.count[:], self.finished[:] = state["count"], state["finished"]
+        self._columns = None
+        if state["columns"] is not None:
+            self._capacity = max(self._capacity, int(self.count.max()), 1)
+            capacity = self._capacity
+            self._columns = tree_map(lambda c: _widened(c, capacity), state["columns"])
+
+
+def _put(columns: Any, steps: Any, index: Any) -> None:
+    if isinstance(columns, dict):
+        for key, column in columns.items():
+            _put(column, steps[key], index)
+    elif isinstance(columns, tuple):
+        for column, step in zip(columns, steps, strict=True):
+            _put(column, step, index)
+    else:
+        columns[index] = steps
+
+
+def _merged(column: np.ndarray, n: int) -> np.ndarray:
+    """(env, time, ...) to (env * time, ...), always as a copy: the store is written again."""
+    return column[:, :n].reshape(-1, *column.shape[2:]).copy()
+
+
+def _shift(env_id: int, start: int, stop: int, column: np.ndarray) -> None:
+    column[env_id, : stop - start] = column[env_id, start:stop].copy()
+
+
+def _widened(column: np.ndarray, capacity: int) -> np.ndarray:
+    wide = np.empty((len(column), capacity, *column.shape[2:]), dtype=column.dtype)
+    wide[:, : column.shape[1]] = column
+    return wide

@@ -1,0 +1,267 @@
+"""Plays whole episodes with the policy's eval mode and says whether it has converged."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from easydict import EasyDict
+
+from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
+from ding.utils.batch import ByEnv, stacked_of
+from ding.utils.errors import ConfigError, nearest
+from ding.utils.log import WorkerLog, table
+from ding.utils.registry import SERIAL_EVALUATOR_REGISTRY, class_of
+from ding.worker.collector.base import only_active
+
+STOP_METRICS = ("return", "win_rate", "unit_step_reward")
+
+
+class EpisodeReturns(list[float]):
+    """Returns of the episodes; by name, lists of what else was recorded of each."""
+
+    def __init__(self, columns: Mapping[str, list[float]]) -> None:
+        super().__init__(columns["eval_episode_return"])
+        self._columns = dict(columns)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._columns[index] if isinstance(index, str) else super().__getitem__(index)
+
+
+class EvalResult(NamedTuple):
+    stop: bool
+    reward: EpisodeReturns
+
+
+class VectorEvalMonitor:
+    """Gives every env a fixed share of the episodes, so that short ones are not counted more often.
+
+    12 episodes in 5 envs: 3, 3, 2, 2, 2.
+    """
+
+    def __init__(self, env_num: int, n_episode: int) -> None:
+        if n_episode < env_num:
+            raise ValueError(f"n_episode = {n_episode} is less than the {env_num} envs; use fewer")
+        share, extra = divmod(n_episode, env_num)
+        self.each_env_episode = [share + (i < extra) for i in range(env_num)]
+        self._reward: list[deque[float]] = [deque(maxlen=n) for n in self.each_env_episode]
+        self._info: list[deque[dict[str, Any]]] = [deque(maxlen=n) for n in self.each_env_episode]
+
+    def update_reward(self, env_id: int, reward: Any) -> None:
+        self._reward[env_id].append(float(np.asarray(reward).sum()))
+
+    def update_info(self, env_id: int, info: dict[str, Any]) -> None:
+        self._info[env_id].append(info)
+
+    def is_finished(self) -> bool:
+        return all(self.is_env_finished(i) for i in range(len(self._reward)))
+
+    def is_env_finished(self, env_id: int) -> bool:
+        return len(self._reward[env_id]) == self.each_env_episode[env_id]
+
+    def get_current_episode(self) -> int:
+        return sum(map(len, self._reward))
+
+    def get_latest_reward(self, env_id: int) -> float:
+        return self._reward[env_id][-1]
+
+    def get_episode_reward(self) -> list[float]:
+        """Returns of the episodes, env after env."""
+        return [reward for rewards in self._reward for reward in rewards]
+
+    get_episode_return = get_episode_reward
+
+    def get_episode_info(self) -> list[dict[str, Any]]:
+        return [info for infos in self._info for info in infos]
+
+
+class BaseSerialEvaluator:
+    """`should_eval`, `eval`; a new best mean saves `ckpt_best.pth.tar`."""
+
+    config: ClassVar[dict[str, Any]] = dict(
+        type="interaction",
+        import_names=[],
+        # Train iterations between two evaluations.
+        eval_freq=1000,
+        # Episodes of one evaluation; by default env.n_evaluator_episode.
+        n_episode=None,
+        # Converged when the metric reaches this; by default env.stop_value.
+        stop_value=None,
+        # 'return', 'win_rate' (mean of info['win']) or 'unit_step_reward' (return per step).
+        stop_metric="return",
+    )
+
+    def __init__(
+        self,
+        cfg: Mapping[str, Any] | None = None,
+        env: Any = None,
+        policy: Any = None,
+        tb_logger: Any = None,
+        exp_name: str = "default_experiment",
+        instance_name: str = "evaluator",
+    ) -> None:
+        self._cfg: EasyDict = to_easydict(deep_merge_dicts(self.default_config(), cfg or {}))
+        if self._cfg.stop_metric not in STOP_METRICS:
+            metric = self._cfg.stop_metric
+            raise ConfigError(
+                f"policy.eval.evaluator.stop_metric = '{metric}'{nearest(metric, STOP_METRICS)}"
+            )
+        self._log = WorkerLog(exp_name, instance_name, tb_logger)
+        self._instance_name = instance_name
+        self._last_eval_iter = -1
+        self.best = -math.inf
+        self.history: list[dict[str, float]] = []
+        """One entry per evaluation: train_iter, envstep, mean, std, min, max."""
+        self._env: Any = None
+        self._policy: Any = None
+        self.reset(policy, env)
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        return default_config_of(cls)
+
+    def reset(self, policy: Any = None, env: Any = None) -> None:
+        if env is not None:
+            self.reset_env(env)
+        if policy is not None:
+            self.reset_policy(policy)
+
+    def reset_env(self, env: Any = None) -> None:
+        if env is not None:
+            self._env = env
+        if self._env.closed:
+            self._env.launch()
+        else:
+            self._env.reset()
+
+    def reset_policy(self, policy: Any = None) -> None:
+        if policy is not None:
+            self._policy = policy
+        self._policy.reset()
+
+    def should_eval(self, train_iter: int) -> bool:
+        """Every `eval_freq` iterations, and once at iteration 0; asking again says no."""
+        if train_iter == self._last_eval_iter:
+            return False
+        due = train_iter - self._last_eval_iter >= self._cfg.eval_freq or self._last_eval_iter < 0
+        if due:
+            self._last_eval_iter = train_iter
+        return due
+
+    def eval(
+        self,
+        save_ckpt_fn: Callable[[str], Any] | None = None,
+        train_iter: int = -1,
+        envstep: int = -1,
+        n_episode: int | None = None,
+        policy_kwargs: Mapping[str, Any] | None = None,
+    ) -> EvalResult:
+        """Play `n_episode` episodes; returns whether the stop value is reached, and the returns."""
+        n_episode = self._cfg.n_episode if n_episode is None else n_episode
+        if n_episode is None:
+            raise RuntimeError("how many episodes? pass n_episode, or set env.n_evaluator_episode")
+        monitor = VectorEvalMonitor(self._env.env_num, n_episode)
+        self.reset_env()
+        self._policy.reset()
+        self._play(monitor, policy_kwargs or {})
+        returns = monitor.get_episode_return()
+        infos = monitor.get_episode_info()
+        mean = float(np.mean(returns))
+        self._record(returns, infos, train_iter, envstep)
+        if mean > self.best:
+            self.best = mean
+            if save_ckpt_fn is not None:
+                save_ckpt_fn("ckpt_best.pth.tar")
+        score = self._score(mean, infos)
+        stop_value = self._cfg.stop_value
+        stop = stop_value is not None and score >= stop_value and train_iter != 0
+        columns = {key: [info[key] for info in infos] for key in ("length", *_shared(infos))}
+        return EvalResult(stop, EpisodeReturns({"eval_episode_return": returns, **columns}))
+
+    def _play(self, monitor: VectorEvalMonitor, policy_kwargs: Mapping[str, Any]) -> None:
+        n = self._env.env_num
+        total, length = np.zeros(n), np.zeros(n, dtype=np.int64)
+        active = np.ones(n, dtype=bool)
+        while not monitor.is_finished():
+            obs = only_active(self._env.ready_obs, active)
+            env_id, output = stacked_of(self._policy.forward(obs, **policy_kwargs))
+            step = self._env.step(ByEnv(env_id, output["action"])).stacked
+            ids = step.env_id
+            total[ids] += step.reward
+            length[ids] += 1
+            for k in np.flatnonzero(step.done | step.abnormal).tolist():
+                i = int(ids[k])
+                self._policy.reset([i])
+                if not step.abnormal[k]:
+                    info = dict(step.info[k])
+                    monitor.update_reward(i, info.get("eval_episode_return", total[i]))
+                    monitor.update_info(i, {"length": int(length[i]), **info})
+                    active[i] = not monitor.is_env_finished(i)
+                elif "error" not in step.info[k]:
+                    self._env.reset({i: None})
+                total[i], length[i] = 0.0, 0
+
+    def _score(self, mean: float, infos: list[dict[str, Any]]) -> float:
+        if self._cfg.stop_metric == "win_rate":
+            if not all("win" in info for info in infos):
+                raise ConfigError(
+                    "stop_metric = 'win_rate' needs 'win' in the last info of episodes"
+                )
+            return float(np.mean([bool(info["win"]) for info in infos]))
+        if self._cfg.stop_metric == "unit_step_reward":
+            return mean / float(np.mean([info["length"] for info in infos]))
+        return mean
+
+    def _record(
+        self, returns: list[float], infos: list[dict[str, Any]], train_iter: int, envstep: int
+    ) -> None:
+        values = {
+            "reward_mean": float(np.mean(returns)),
+            "reward_std": float(np.std(returns)),
+            "reward_max": float(np.max(returns)),
+            "reward_min": float(np.min(returns)),
+            "avg_episode_length": float(np.mean([info["length"] for info in infos])),
+        }
+        self.history.append({"train_iter": train_iter, "envstep": envstep, **values})
+        counts = {"train_iter": train_iter, "envstep": envstep, "episodes": len(returns)}
+        self._log.info(f"evaluation\n{table(counts | values)}")
+        name = self._instance_name
+        if train_iter >= 0:
+            self._log.scalars({f"{name}_iter/{k}": v for k, v in values.items()}, train_iter)
+        if envstep >= 0:
+            self._log.scalars({f"{name}_step/{k}": v for k, v in values.items()}, envstep)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "last_eval_iter": self._last_eval_iter,
+            "best": self.best,
+            "history": [dict(entry) for entry in self.history],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._last_eval_iter, self.best = state["last_eval_iter"], state["best"]
+        self.history = [dict(entry) for entry in state["history"]]
+
+    def close(self) -> None:
+        if self._env is not None:
+            self._env.close()
+        self._log.close()
+
+    def __enter__(self) -> BaseSerialEvaluator:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _shared(infos: list[dict[str, Any]]) -> list[str]:
+    """Numbers that the env reported with the end of every episode."""
+    keys = set.intersection(*(set(info) for info in infos)) - {"length", "eval_episode_return"}
+    return sorted(k for k in keys if isinstance(infos[0][k], (bool, int, float, np.number)))
+
+
+def create_serial_evaluator(cfg: Mapping[str, Any], **kwargs: Any) -> BaseSerialEvaluator:
+    return class_of(SERIAL_EVALUATOR_REGISTRY, cfg)(cfg, **kwargs)

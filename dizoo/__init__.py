@@ -1,0 +1,1 @@
+"""Application zoo: environments and configs that reach their goal."""

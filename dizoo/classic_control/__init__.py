@@ -1,0 +1,1 @@
+"""Small control problems from Gymnasium."""

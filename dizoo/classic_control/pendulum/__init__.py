@@ -1,0 +1,1 @@
+"""Swing a pendulum up and hold it there."""

@@ -1,0 +1,1 @@
+"""Which zoo config reaches which return in how many env steps, over several seeds."""

@@ -1,0 +1,150 @@
+"""What one seed of one task came to, and the training that finds it out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ledger.tasks import FRESH_EPISODES, FRESH_SEED, TASKS, Task
+
+_FILE = "outcome.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    seed: int
+    steps: int | None
+    """Env steps to the stop value; None if it was not reached within the limit."""
+    mean: float
+    """Return of the final checkpoint over fresh episodes, and its standard error."""
+    error: float
+    seconds: float
+    """Wall clock of the training."""
+    commit: str
+    date: str
+
+    def passed(self, goal: float) -> bool:
+        return self.steps is not None and self.mean >= goal
+
+
+def run_directory(root: Path, task: Task, seed: int) -> Path:
+    return root / task.name / f"seed{seed}"
+
+
+def forget(directory: Path) -> None:
+    """Let the next run in this directory start anew."""
+    _stamp(directory).unlink(missing_ok=True)
+
+
+def load_outcome(root: Path, task: Task, seed: int) -> Outcome | None:
+    """What a finished run came to; None if there is none, or only one of another config."""
+    directory = run_directory(root, task, seed)
+    if not _is_of(directory, task) or not (directory / _FILE).is_file():
+        return None
+    return Outcome(**json.loads((directory / _FILE).read_text(encoding="utf-8")))
+
+
+def load_curve(root: Path, task: Task, seed: int) -> list[dict[str, float]]:
+    file = run_directory(root, task, seed) / "result.json"
+    return json.loads(file.read_text(encoding="utf-8"))["curve"]
+
+
+def run_seed(task: Task, seed: int, root: Path) -> Outcome | None:
+    """Train, or go on with a training that was cut off; None if it was interrupted again."""
+    directory = run_directory(root, task, seed)
+    if not _is_of(directory, task):
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        _stamp(directory).write_text(task.digest(), encoding="utf-8")
+    result = _finished(directory) or _train(task, seed, directory)
+    if result["interrupted"]:
+        return None
+    checkpoint = directory / "ckpt" / f"iteration_{result['train_iter']}.pth.tar"
+    returns = _fresh_returns(task, directory, seed, checkpoint)
+    reached = result["stop"] and result["env_step"] <= task.limit
+    outcome = Outcome(
+        seed=seed,
+        steps=result["env_step"] if reached else None,
+        mean=round(float(returns.mean()), 2),
+        error=round(float(returns.std(ddof=1)) / len(returns) ** 0.5, 2),
+        seconds=round(result["seconds"], 1),
+        commit=commit(),
+        date=date.today().isoformat(),
+    )
+    _write(directory / _FILE, asdict(outcome))
+    return outcome
+
+
+def _stamp(directory: Path) -> Path:
+    """Beside the directory, since the run owns what is inside: names its config."""
+    return directory.with_name(f"{directory.name}.digest")
+
+
+def _is_of(directory: Path, task: Task) -> bool:
+    stamp = _stamp(directory)
+    return stamp.is_file() and stamp.read_text(encoding="utf-8") == task.digest()
+
+
+def _finished(directory: Path) -> dict[str, Any] | None:
+    """The result of a training that is over: to go on with it would be to train for too long."""
+    file = directory / "result.json"
+    result = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    return None if result is None or result["interrupted"] else result
+
+
+def _train(task: Task, seed: int, directory: Path) -> dict[str, Any]:
+    from ding.entry.progress import Limits
+    from ding.entry.run import Run
+    from ding.entry.serial import train
+    from ding.entry.state import STATE_NAME
+
+    begun = (directory / "ckpt" / STATE_NAME).is_file()
+    if not begun:  # killed before its first checkpoint
+        shutil.rmtree(directory, ignore_errors=True)
+    configs = task.configs(directory)
+    limits = Limits(env_step=task.limit)
+    with Run(configs, seed, limits=limits, resume=directory if begun else False) as run:
+        return train(run)
+
+
+def _fresh_returns(task: Task, directory: Path, seed: int, checkpoint: Path) -> np.ndarray:
+    """One episode in each of many envs: every one has a seed, and so a start, of its own."""
+    from ding.config import override
+    from ding.entry.evaluate import evaluate
+
+    main, create = task.configs(directory / "fresh")
+    counts = ("env.evaluator_env_num", "env.n_evaluator_episode")
+    main = override(main, dict.fromkeys(counts, FRESH_EPISODES))
+    first = FRESH_SEED + seed * FRESH_EPISODES
+    return np.array(evaluate([main, create], first, load_path=checkpoint).reward)
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def commit() -> str:
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def main(name: str, seed: str, root: str) -> int:
+    task = next(task for task in TASKS if task.name == name)
+    return 130 if run_seed(task, int(seed), Path(root)) is None else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,163 @@
+"""results.json, README.md and the pictures of the ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ledger.outcome import Outcome, load_curve
+from ledger.tasks import FRESH_EPISODES, TASKS, Task
+
+Stored = dict[str, list[Outcome]]
+
+_HEAD = f"""# Learning ledger
+
+What the zoo's configs reach, written by `make ledger`. Every seed trains until its own evaluation
+reaches the stop value of the config, or until the limit of env steps. Then the last checkpoint, not
+the best one, plays {FRESH_EPISODES} fresh episodes, from starts that training never saw. A seed has
+passed if it reached the stop value within the limit *and* the mean of the fresh episodes is at
+least the goal. `python -m ledger --check` trains anew and tells whether the results got worse by
+more than chance explains.
+"""
+
+
+def read_results(path: Path) -> Stored:
+    """Outcomes by task; empty where nothing is stored."""
+    if not path.is_file():
+        return {}
+    tasks = json.loads(path.read_text(encoding="utf-8"))["tasks"]
+    return {name: [Outcome(**seed) for seed in task["seeds"]] for name, task in tasks.items()}
+
+
+def merged(stored: Stored, new: Stored) -> Stored:
+    """`stored` with new seeds in place of their older versions, in the order of the tasks."""
+    result = {}
+    for task in TASKS:
+        by_seed = {o.seed: o for o in [*stored.get(task.name, []), *new.get(task.name, [])]}
+        if by_seed:
+            result[task.name] = [by_seed[seed] for seed in sorted(by_seed)]
+    return result
+
+
+def write_results(path: Path, results: Stored) -> None:
+    content = {
+        "machine": machine(),
+        "versions": versions(),
+        "tasks": {
+            task.name: {
+                "config": task.module,
+                "goal": task.goal,
+                "limit": task.limit,
+                "seeds": [asdict(outcome) for outcome in results[task.name]],
+            }
+            for task in TASKS
+            if task.name in results
+        },
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def machine() -> dict[str, Any]:
+    return {
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"
+
+
+def versions() -> dict[str, str]:
+    import gymnasium
+    import torch
+
+    import ding
+
+    modules = {"ding": ding, "torch": torch, "numpy": np, "gymnasium": gymnasium}
+    found = {name: str(module.__version__) for name, module in modules.items()}
+    return {"python": platform.python_version(), **found}
+
+
+def markdown(results: Stored) -> str:
+    tasks = [task for task in TASKS if task.name in results]
+    blocks = [_HEAD, _overview(tasks, results)]
+    blocks += [_section(task, results[task.name]) for task in tasks]
+    blocks.append(_footer())
+    return "\n".join(blocks)
+
+
+def _overview(tasks: Sequence[Task], results: Mapping[str, Sequence[Outcome]]) -> str:
+    lines = [
+        "| task | goal | limit | seeds passed | env steps, median (max) | return, mean (min) |",
+        "|---|---|---|---|---|---|",
+    ]
+    for task in tasks:
+        outcomes = results[task.name]
+        passed = sum(o.passed(task.goal) for o in outcomes)
+        steps = [np.inf if o.steps is None else o.steps for o in outcomes]
+        means = [o.mean for o in outcomes]
+        lines.append(
+            f"| {task.title} | {task.goal:g} | {task.limit:,} | {passed} of {len(outcomes)} "
+            f"| {_count(np.median(steps))} ({_count(max(steps))}) "
+            f"| {np.mean(means):.1f} ({min(means):.1f}) |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _section(task: Task, outcomes: Sequence[Outcome]) -> str:
+    config = task.module.replace(".", "/") + ".py"
+    lines = [
+        f"## {task.title}\n",
+        f"[`{config}`](../{config})\n",
+        f"| seed | env steps to the stop value | return of {FRESH_EPISODES} fresh episodes | s |",
+        "|---|---|---|---|",
+    ]
+    for o in outcomes:
+        steps = _count(np.inf if o.steps is None else o.steps)
+        lines.append(f"| {o.seed} | {steps} | {o.mean:.1f} ± {o.error:.1f} | {o.seconds:.0f} |")
+    return "\n".join([*lines, "", f"![{task.title}]({task.name}.png)\n"])
+
+
+def _footer() -> str:
+    cpu, installed = machine(), versions()
+    names = ", ".join(f"{name} {version}" for name, version in installed.items())
+    return (
+        f"Measured on {cpu['cores']} cores of {cpu['cpu']} with {names}. ± is a standard error.\n"
+    )
+
+
+def _count(steps: float) -> str:
+    return f"{int(steps):,}" if np.isfinite(steps) else "not reached"
+
+
+def draw(directory: Path, root: Path, task: Task, seeds: Sequence[int]) -> None:
+    """The evaluations during training, a line per seed."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 3.4), dpi=100)
+    for seed in seeds:
+        curve = load_curve(root, task, seed)
+        steps = [point["envstep"] for point in curve]
+        axes.plot(steps, [point["reward_mean"] for point in curve], label=f"seed {seed}")
+    axes.axhline(task.goal, color="0.4", linestyle="--", linewidth=1, label=f"goal {task.goal:g}")
+    axes.set(xlabel="env steps", ylabel="return of evaluations", title=task.title)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+    figure.tight_layout()
+    figure.savefig(directory / f"{task.name}.png")
+    plt.close(figure)

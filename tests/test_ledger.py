@@ -1,0 +1,165 @@
+"""The ledger's arithmetic and book-keeping; what it trains is not trained here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ding.utils.errors import DingError
+from ledger import __main__ as ledger
+from ledger import outcome as outcomes
+from ledger.compare import Finding, alarms, compare, permutation_p
+from ledger.outcome import Outcome, load_outcome, run_directory, run_seed
+from ledger.report import markdown, merged, read_results, write_results
+from ledger.tasks import TASKS
+
+TASK = TASKS[0]
+
+
+def outcome(seed: int = 0, steps: int | None = 1000, mean: float = 200.0) -> Outcome:
+    return Outcome(
+        seed=seed, steps=steps, mean=mean, error=0.5, seconds=3.0, commit="abc", date="2025-01-01"
+    )
+
+
+def test_permutation_p_counts_the_splits_that_are_as_bad() -> None:
+    # Of the 20 ways to choose 3 of 6 values, one has the sum 6, two have at most 7.
+    assert permutation_p([4, 5, 6], [1, 2, 3]) == pytest.approx(1 / 20)
+    assert permutation_p([3, 5, 6], [1, 2, 4]) == pytest.approx(2 / 20)
+    assert permutation_p([1, 2, 3], [4, 5, 6]) == 1.0
+
+
+def test_equal_results_are_no_evidence() -> None:
+    assert permutation_p([7.1, 7.1, 7.1], [7.1, 7.1, 7.1]) == 1.0
+
+
+def test_many_seeds_are_sampled() -> None:
+    low, high = [float(i) for i in range(15)], [float(i + 20) for i in range(15)]
+    assert permutation_p(high, low) < 0.001
+    assert permutation_p(low, low) > 0.4
+
+
+def test_more_steps_and_lower_return_are_both_worse() -> None:
+    before = [outcome(s, 1000 + s, 200.0 - s) for s in range(3)]
+    after = [outcome(s, 2000 + s, 150.0 - s) for s in range(3)]
+    assert [f.p for f in compare(TASK, before, after)] == pytest.approx([1 / 20, 1 / 20])
+    assert [f.p for f in compare(TASK, after, before)] == [1.0, 1.0]
+
+
+def test_a_seed_that_misses_the_stop_value_counts_with_the_limit() -> None:
+    steps, _ = compare(TASK, [outcome()], [outcome(steps=None)])
+    assert (steps.before, steps.after) == (1000, TASK.limit)
+
+
+def test_alarms_correct_for_the_number_of_tests() -> None:
+    findings = [Finding("a", "return", 2, 1, p) for p in (0.03, 0.5)]
+    assert alarms(findings[:1]) == findings[:1]
+    assert alarms(findings) == []
+
+
+def test_passing_needs_the_stop_value_and_the_fresh_return() -> None:
+    assert outcome(mean=195.0).passed(195.0)
+    assert not outcome(mean=194.9).passed(195.0)
+    assert not outcome(steps=None).passed(195.0)
+
+
+def test_results_survive_writing_and_new_seeds_replace_old_ones(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    assert read_results(file) == {}
+    write_results(file, {TASK.name: [outcome(0), outcome(1)]})
+    both = merged(read_results(file), {TASK.name: [outcome(1, 50)]})
+    assert both == {TASK.name: [outcome(0), outcome(1, 50)]}
+
+
+def test_markdown_names_what_was_missed() -> None:
+    text = markdown({TASK.name: [outcome(0), outcome(1, None, 90.0)]})
+    assert "| 1 of 2 |" in text
+    assert "| 1 | not reached | 90.0 ± 0.5 | 3 |" in text
+
+
+def test_unknown_task_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(DingError, match="did you mean 'cartpole_dqn'"):
+        ledger.chosen(["cartpole_dqm"])
+
+
+def test_every_task_has_its_config_and_a_name_of_its_own(tmp_path: Path) -> None:
+    assert len({task.name for task in TASKS}) == len(TASKS)
+    assert len({task.digest() for task in TASKS}) == len(TASKS)
+    for task in TASKS:
+        main, create = task.configs(tmp_path)
+        assert main["exp_name"] == str(tmp_path)
+        assert create["policy"]["type"] in task.name
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Training that only leaves a result behind, and a list of where it did."""
+    where: list[Path] = []
+
+    def train(task: object, seed: int, directory: Path) -> dict[str, object]:
+        where.append(directory)
+        result = {"interrupted": False, "train_iter": 7, "stop": True, "env_step": 900}
+        directory.mkdir()
+        text = json.dumps({**result, "seconds": 1.0, "curve": []})
+        (directory / "result.json").write_text(text, encoding="utf-8")
+        return json.loads(text)
+
+    import numpy as np
+
+    monkeypatch.setattr(outcomes, "_train", train)
+    monkeypatch.setattr(outcomes, "_fresh_returns", lambda *_: np.array([190.0, 200.0]))
+    return where
+
+
+def test_a_finished_training_is_judged_but_not_trained_again(
+    trained: list[Path], tmp_path: Path
+) -> None:
+    first = run_seed(TASK, 3, tmp_path)
+    assert first is not None and (first.steps, first.mean, first.error) == (900, 195.0, 5.0)
+    (run_directory(tmp_path, TASK, 3) / "outcome.json").unlink()  # as if killed before judging
+    assert load_outcome(tmp_path, TASK, 3) is None
+    assert run_seed(TASK, 3, tmp_path) == first == load_outcome(tmp_path, TASK, 3)
+    assert len(trained) == 1
+
+
+def test_another_config_makes_a_finished_run_worthless(trained: list[Path], tmp_path: Path) -> None:
+    run_seed(TASK, 0, tmp_path)
+    shorter = replace(TASK, limit=800)
+    assert load_outcome(tmp_path, shorter, 0) is None
+    again = run_seed(shorter, 0, tmp_path)
+    assert again is not None and again.steps is None  # 900 steps are beyond the limit
+    assert len(trained) == 2
+
+
+def test_fresh_forgets_finished_runs(trained: list[Path], tmp_path: Path) -> None:
+    run_seed(TASK, 0, tmp_path)
+    outcomes.forget(run_directory(tmp_path, TASK, 0))
+    assert load_outcome(tmp_path, TASK, 0) is None
+
+
+def test_missing_seeds_run_in_processes_and_failures_are_told(
+    trained: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import subprocess
+    import sys
+
+    run_seed(TASK, 0, tmp_path)
+    started = []
+
+    def start(job: ledger.Job, root: Path) -> subprocess.Popen[bytes]:
+        started.append(job[1])
+        log = run_directory(root, *job).with_suffix(".log")
+        log.write_text("first\nlast words\n", encoding="utf-8")
+        return subprocess.Popen([sys.executable, "-c", ""])
+
+    monkeypatch.setattr(ledger, "_start", start)
+    jobs = [(TASK, 0), (TASK, 1)]
+    assert ledger.run_missing(jobs, tmp_path, n_slot=2, fresh=False) == [(TASK, 1)]
+    assert started == [1]
+    assert "cartpole_dqn seed 1: failed: last words" in capsys.readouterr().out
