@@ -46,5 +46,5 @@ ledger: $(STAMP)  ## train over several seeds; prints what was reached
 	@$(BIN)/python -m ledger
 
 clean:  ## remove the environment, caches and runs
-	rm -rf .venv runs build dist *.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv benchmarks/.venv-peers runs build dist *.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,12 +12,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import zip_longest
 from statistics import median
 from typing import Any
 
 from benchmarks.measure import (
     HERE,
     Bench,
+    BenchmarkError,
     Entrant,
     Result,
     bench,
@@ -73,23 +75,32 @@ def lines_of(case: str) -> list[Line]:
 
 def entrants_of(lines: Sequence[Line]) -> list[Entrant]:
     """Each once, ours and the peer's in turns."""
-    named = [e for line in lines for e in (line.ours, line.peer, line.logged) if e is not None]
-    return list(dict.fromkeys(named))
+    ours = [line.ours for line in lines]
+    peers = dict.fromkeys(e for line in lines for e in (line.peer, line.logged) if e is not None)
+    return [e for pair in zip_longest(ours, peers) for e in pair if e is not None]
 
 
 def measure(bench: Bench, lines: Sequence[Line], repeats: int) -> dict[Entrant, list[Result]]:
+    """Results of all rounds; an entrant that fails once is out."""
     results: dict[Entrant, list[Result]] = {e: [] for e in entrants_of(lines)}
     for round_number in range(repeats):
-        for entrant, found in results.items():
-            found.append(bench.run(entrant))
+        for entrant in list(results):
             what = " ".join([entrant.side, entrant.name, *entrant.options])
-            spent = f"{found[-1]['seconds']:.2f} s"
-            _say(f"round {round_number + 1}: {what}, threads {entrant.threads}: {spent}")
+            about = f"round {round_number + 1}: {what}, threads {entrant.threads}"
+            try:
+                found = bench.run(entrant)
+            except BenchmarkError as error:
+                _say(f"{about}: {error}")
+                del results[entrant]
+                continue
+            results[entrant].append(found)
+            _say(f"{about}: {found['seconds']:.2f} s")
     return results
 
 
 def row_of(line: Line, results: dict[Entrant, list[Result]]) -> dict[str, Any]:
     ours, peer = results[line.ours], results[line.peer]
+    logged = results.get(line.logged, []) if line.logged else []
     check_same_work(ours[0], peer[0])
     row = {
         "title": line.title,
@@ -97,9 +108,9 @@ def row_of(line: Line, results: dict[Entrant, list[Result]]) -> dict[str, Any]:
         "ours": median(rate(r, line.unit) for r in ours),
         "peer": median(rate(r, line.unit) for r in peer),
         "ratio": asdict(ratio_of(ours, peer)),
-        "ratio_logged": line.logged and asdict(ratio_of(ours, results[line.logged])),
+        "ratio_logged": asdict(ratio_of(ours, logged)) if logged else None,
         "goal": line.goal,
-        "runs": {"ours": ours, "peer": peer, "logged": results[line.logged] if line.logged else []},
+        "runs": {"ours": ours, "peer": peer, "logged": logged},
     }
     if "--compile" in line.ours.options:
         row["compile_seconds"] = [r["compile_seconds"] for r in ours]
@@ -108,13 +119,14 @@ def row_of(line: Line, results: dict[Entrant, list[Result]]) -> dict[str, Any]:
 
 def start_row(bench: Bench, repeats: int) -> dict[str, Any]:
     found = [(bench.start("ding"), bench.start("torch")) for _ in range(repeats)]
-    beyond = [ours - torch for ours, torch in found]
+    beyond = [ours["seconds"] - torch["seconds"] for ours, torch in found]
     return {
         "title": "start",
         "unit": "seconds",
-        "ours": median(ours for ours, _ in found),
-        "torch": median(torch for _, torch in found),
+        "ours": median(ours["seconds"] for ours, _ in found),
+        "torch": median(torch["seconds"] for _, torch in found),
         "beyond_torch": {"middle": median(beyond), "low": min(beyond), "high": max(beyond)},
+        "beyond_torch_cpu": median(o["cpu_seconds"] - t["cpu_seconds"] for o, t in found),
         "goal": START_GOAL,
     }
 
@@ -152,9 +164,9 @@ def _start_line(row: dict[str, Any]) -> str:
     beyond = row["beyond_torch"]
     verdict = "met" if beyond["middle"] < row["goal"] else "MISSED"
     return (
-        f"start           first env step after {row['ours']:.2f} s, {beyond['middle']:.2f} s "
-        f"[{beyond['low']:.2f}, {beyond['high']:.2f}] beyond importing torch; "
-        f"goal under {row['goal']:g} s  {verdict}"
+        f"start: first env step after {row['ours']:.2f} s, {beyond['middle']:.2f} "
+        f"[{beyond['low']:.2f}, {beyond['high']:.2f}] s beyond importing torch "
+        f"(cpu {row['beyond_torch_cpu']:.2f}), goal under {row['goal']:g}: {verdict}"
     )
 
 
@@ -191,16 +203,27 @@ def main() -> None:
         "quick": args.quick,
     }
     rows: list[dict[str, Any]] = []
+    failures: list[str] = []
     with bench(args.peers, args.quick) as runner:
         for case in args.only:
-            if case == "start":
-                rows.append(start_row(runner, max(args.repeats, 3)))
-                continue
-            lines = lines_of(case)
-            results = measure(runner, lines, args.repeats)
-            rows += [row_of(line, results) for line in lines]
+            found, failed = rows_of(runner, case, args.repeats)
+            rows += found
+            failures += failed
     (HERE / "results.json").write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
     print(_summary(about, rows))
+    if failures:
+        raise SystemExit(f"failed, see above: {', '.join(failures)}")
+
+
+def rows_of(runner: Bench, case: str, repeats: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows of the table, and the titles of those that could not be measured."""
+    if case == "start":
+        return [start_row(runner, max(repeats, 3))], []
+    lines = lines_of(case)
+    results = measure(runner, lines, repeats)
+    complete = [line for line in lines if line.ours in results and line.peer in results]
+    failed = [line.title for line in lines if line not in complete]
+    return [row_of(line, results) for line in complete], failed
 
 
 def _summary(about: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:

@@ -214,12 +214,11 @@ def main() -> None:
     args = parser.parse_args()
     job = work_of(args.name, args.quick)
     torch.set_num_threads(args.threads)
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        run_of(args.name, job, args.threads, args.compile, directory) as run,
-    ):
+    with tempfile.TemporaryDirectory() as directory:
+        run = run_of(args.name, job, args.threads, args.compile, directory)
         run.profiler = cProfile.Profile() if args.profile else None
-        measured = time_collecting(run, job) if args.name == "collect" else time_training(run)
+        with run:
+            measured = time_collecting(run, job) if args.name == "collect" else time_training(run)
     if run.profiler is not None:
         pstats.Stats(run.profiler).strip_dirs().sort_stats("tottime").print_stats(25)
         return

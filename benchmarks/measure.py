@@ -24,6 +24,10 @@ REQUIREMENTS = ("stable-baselines3==2.9.2", "gymnasium==1.4.0", "tensorboard")
 Result = dict[str, Any]
 
 
+class BenchmarkError(Exception):
+    """A side failed, or the two did not do the same work."""
+
+
 @dataclass(frozen=True)
 class Entrant:
     side: str
@@ -47,10 +51,10 @@ class Bench:
         python = sys.executable if ours else self._peers
         return json.loads(self.output([python, "-m", module, *options], entrant.threads))
 
-    def start(self, what: str) -> float:
-        """Seconds until the first env step ('ding') or until torch is imported ('torch')."""
+    def start(self, what: str) -> Result:
+        """Time until the first env step ('ding') or until torch is imported ('torch')."""
         command = [sys.executable, "-m", "benchmarks.start", str(time.monotonic()), what]
-        return float(self.output(command, threads=1))
+        return json.loads(self.output(command, threads=1))
 
     def output(self, command: Sequence[str], threads: int) -> str:
         """The last line that the command prints."""
@@ -64,7 +68,7 @@ class Bench:
             command, cwd=self._directory, env=env, capture_output=True, text=True, check=False
         )
         if done.returncode != 0 or not done.stdout.strip():
-            raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
+            raise BenchmarkError(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
         return done.stdout.strip().splitlines()[-1]
 
 
@@ -91,7 +95,7 @@ def made_peers() -> str:
 def check_same_work(ours: Result, peer: Result) -> None:
     for key in ("env_steps", "updates", "n_parameter"):
         if ours[key] != peer[key]:
-            raise SystemExit(f"not the same work: {key} is {ours[key]} here, {peer[key]} there")
+            raise BenchmarkError(f"not the same work: {key} {ours[key]} here, {peer[key]} there")
 
 
 def rate(result: Result, unit: str) -> float:

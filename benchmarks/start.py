@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -13,7 +14,8 @@ COMMAND = ["-m", "serial", "-e", "cartpole", "-p", "dqn", "-s", "0"]
 
 def report(started: float) -> None:
     """Print the time since the parent started this process, and end it there."""
-    print(time.monotonic() - started, flush=True)
+    spent = {"seconds": time.monotonic() - started, "cpu_seconds": time.process_time()}
+    print(json.dumps(spent), flush=True)
     os._exit(0)
 
 

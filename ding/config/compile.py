@@ -28,6 +28,8 @@ ALIASES = {
     "policy.n_sample": "policy.collect.n_sample",
     "policy.n_episode": "policy.collect.n_episode",
     "policy.use_cuda": "policy.cuda",
+    "policy.learn.discount_factor": "policy.discount_factor",
+    "policy.collect.discount_factor": "policy.discount_factor",
     "policy.eval.evaluator.stop_value": "env.stop_value",
     "policy.eval.evaluator.n_episode": "env.n_evaluator_episode",
 }

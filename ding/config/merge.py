@@ -137,10 +137,10 @@ def lookup(tree: Any, path: str) -> Any:
 def put(tree: dict[str, Any], path: str, value: Any) -> None:
     """Set the value at a dotted path, making the sections on the way."""
     *sections, key = path.split(".")
-    for section in sections:
+    for depth, section in enumerate(sections, start=1):
         tree = tree.setdefault(section, {})
         if not isinstance(tree, dict):
-            raise misfit_error(section, tree, "a dict")
+            raise misfit_error(".".join(sections[:depth]), tree, "a dict")
     tree[key] = value
 
 

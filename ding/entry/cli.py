@@ -54,7 +54,7 @@ def _count(text: str) -> int:
         value = float(text)
     except ValueError:
         value = -1.0
-    if value < 1 or value != int(value):
+    if not (value >= 1 and value.is_integer()):
         raise argparse.ArgumentTypeError(f"'{text}' is not a positive whole number (like 1e5)")
     return int(value)
 
@@ -109,6 +109,9 @@ def _configs(args: argparse.Namespace) -> tuple[Any, Any]:
     from ding.config import override, read_config
     from ding.entry.predefined import predefined_config
 
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)  # `import_names` may mean modules here; a script does not look
     if args.config:
         main, create = read_config(args.config)
     elif isinstance(args.resume, str) and not args.env:
@@ -150,7 +153,14 @@ def _train_seeds(args: argparse.Namespace, main: Any, create: Any, limits: Any) 
         raise DingError("--resume DIR goes with one seed; with several use --resume alone")
     name = Path(args.config).stem if args.config else f"{args.env}_{args.policy}"
     directory = Path(args.exp_name or f"{name.replace('/', '_')}_result")
-    done, text = train_seeds([main, create], args.seed, directory, limits, resume=args.resume)
+    done, text = train_seeds(
+        [main, create],
+        args.seed,
+        directory,
+        limits,
+        resume=args.resume,
+        on_policy_only=args.mode == "serial_onpolicy",
+    )
     _say(text, sys.stdout)
     return 0 if done else 130
 

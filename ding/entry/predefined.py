@@ -25,6 +25,7 @@ def predefined_config(env: str, policy: str) -> tuple[dict[str, Any], dict[str, 
     if env in ZOO:
         module = f"{ZOO[env]}.{env}_{policy}_config"
         if find_spec(module) is None:
+            POLICY_REGISTRY.get(policy)  # an unknown name is another mistake than a missing config
             raise DingError(
                 f"the zoo has no config for -e {env} -p {policy}; write one, pass it by -c"
             )

@@ -28,10 +28,13 @@ def write_result(directory: Path, result: Mapping[str, Any]) -> None:
     }
     full = {**result, "finish_time": now, "versions": versions}
     text = json.dumps(full, indent=2, default=_plain)
-    (directory / "result.json").write_text(text + "\n", encoding="utf-8")
     keys = ("stop", "env_step", "train_iter", "eval_value", "eval_value_raw")
-    with (directory / "result.pkl").open("wb") as file:
-        pickle.dump({**{key: result[key] for key in keys}, "finish_time": now}, file)
+    short = pickle.dumps({**{key: result[key] for key in keys}, "finish_time": now})
+    for name, content in (("result.pkl", short), ("result.json", f"{text}\n".encode())):
+        # A run that is killed here must not leave half a result for the next one to read.
+        unfinished = directory / f".{name}.tmp"
+        unfinished.write_bytes(content)
+        unfinished.replace(directory / name)
 
 
 def _plain(value: Any) -> Any:
@@ -54,7 +57,7 @@ def draw_curves(
         std = np.array([point["reward_std"] for point in curve])
         (line,) = axes.plot(steps, mean, label=label, linewidth=1.6)
         axes.fill_between(steps, mean - std, mean + std, alpha=0.15, color=line.get_color())
-    if goal is not None and abs(goal) < 1e9:
+    if goal is not None and is_goal(goal):
         axes.axhline(goal, color="0.4", linestyle="--", linewidth=1, label=f"goal {goal:g}")
     axes.set(xlabel="env steps", ylabel="return of evaluation episodes", title=title)
     axes.grid(alpha=0.3)
@@ -62,6 +65,11 @@ def draw_curves(
     figure.tight_layout()
     figure.savefig(path)
     plt.close(figure)
+
+
+def is_goal(stop_value: float) -> bool:
+    """Whether a stop value is meant to be reached: huge ones stand for none."""
+    return abs(stop_value) < 1e9
 
 
 def iqm(values: np.ndarray) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,12 +21,12 @@ from ding.config import compile_config, read_config
 from ding.config.compile import save_compiled
 from ding.config.merge import plain_dict
 from ding.entry.progress import Limits, Progress
-from ding.entry.report import draw_curves, write_result
+from ding.entry.report import draw_curves, is_goal, write_result
 from ding.entry.spaces import fit_model_to_env
 from ding.entry.state import check_same_config, find_run, load_state, save_state
 from ding.envs import create_env_manager, get_vec_env_setting
 from ding.policy import Policy, create_policy, get_random_policy
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, DingError
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
 from ding.worker import (
@@ -74,6 +75,7 @@ class Run:
             raise ConfigError(f"policy '{name}' learns off-policy; use serial_pipeline (-m serial)")
         self.seed, self.limits = seed, limits or Limits()
         self.stop, self.interrupted = False, False
+        self._returns: list[float] = []
         self._seconds, self._started = 0.0, time.monotonic()
         self._last_saved = time.monotonic()
         self._closing = ExitStack()
@@ -82,12 +84,17 @@ class Run:
         if model is None and "type" not in self.cfg.policy.model:
             fit_model_to_env(self.cfg.policy, collector_env)
         state = self._open_directory(resume)
-        self.progress = Progress(str(self.directory), self.limits)
-        self.policy: Policy = create_policy(self.cfg.policy, model=model)
-        set_threads(self.policy, self.cfg.policy)
-        self._make_workers(collector_env, evaluator_env)
-        if state is not None:
-            self._restore(state)
+        self._is_new = state is None
+        try:
+            self.progress = Progress(str(self.directory), self.limits)
+            self.policy: Policy = create_policy(self.cfg.policy, model=model)
+            set_threads(self.policy, self.cfg.policy)
+            self._make_workers(collector_env, evaluator_env)
+            if state is not None:
+                self._restore(state)
+        except BaseException:
+            self._discard()
+            raise
 
     # --- putting together ----------------------------------------------------------------------
 
@@ -145,7 +152,9 @@ class Run:
             self.evaluator,
             self.buffer,
             self.policy.command_mode,
+            exp_name=name,
         )
+        self._closing.callback(self.commander.close)
 
     # --- parts of the loop ---------------------------------------------------------------------
 
@@ -215,6 +224,8 @@ class Run:
             "config": plain_dict(self.cfg),
             "limits": {"train_iter": self.limits.train_iter, "env_step": self.limits.env_step},
             "seconds": self.seconds,
+            "stop": self.stop,
+            "returns": self._returns,
             "rng": rng_state(),
             "policy_rng": self.policy.rng.bit_generator.state,
             "learner": self.learner.state_dict(),
@@ -226,7 +237,8 @@ class Run:
         self._last_saved = time.monotonic()
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._seconds = state["seconds"]
+        self._seconds, self.stop = state["seconds"], state["stop"]
+        self._returns = list(state["returns"])
         self.learner.load_state_dict(state["learner"])
         self.collector.load_state_dict(state["collector"])
         self.evaluator.load_state_dict(state["evaluator"])
@@ -270,7 +282,7 @@ class Run:
             "env_step": self.collector.envstep,
             "train_iter": self.learner.train_iter,
             "eval_value": last["reward_mean"] if last else None,
-            "eval_value_raw": getattr(self, "_returns", []),
+            "eval_value_raw": self._returns,
             "best_value": self.evaluator.best,
             "stop_value": self.cfg.env.stop_value,
             "seconds": round(self.seconds, 3),
@@ -288,7 +300,10 @@ class Run:
 
     def _summary(self, value: float) -> str:
         goal = self.cfg.env.stop_value
-        verdict = f"reached the goal of {goal:g}" if self.stop else f"did not reach {goal:g}"
+        if self.stop:
+            verdict = f"reached the goal of {goal:g}"
+        else:
+            verdict = f"did not reach {goal:g}" if is_goal(goal) else "finished"
         return (
             f"{verdict}: return {value:.1f} (best {self.evaluator.best:.1f}) after "
             f"{self.collector.envstep:,} env steps, {self.learner.train_iter:,} updates, "
@@ -310,10 +325,19 @@ class Run:
         self.interrupted = True
         self.progress.message("saving before leaving (once more: leave at once)")
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         for number, handler in self._old_handlers.items():
             signal.signal(number, handler)
+        if kind is not None and issubclass(kind, DingError):
+            self._discard()
         self._closing.close()
+
+    def _discard(self) -> None:
+        """Close all; what failed before its first env step leaves no directory behind."""
+        self._closing.close()
+        collector = getattr(self, "collector", None)
+        if self._is_new and (collector is None or not collector.envstep):
+            shutil.rmtree(self.directory)
 
 
 def _in_main_thread() -> bool:

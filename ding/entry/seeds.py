@@ -23,6 +23,7 @@ def train_seeds(
     limits: Limits | None = None,
     *,
     resume: bool = False,
+    on_policy_only: bool = False,
 ) -> tuple[bool, str]:
     """Train once per seed in `directory/seed<k>`; returns whether all finished, and a report.
 
@@ -38,7 +39,13 @@ def train_seeds(
         if result is None:
             begun = resume and (path / "ckpt" / STATE_NAME).is_file()
             cfg = override(main, {"exp_name": str(path)})
-            with Run([cfg, create], seed, limits=limits, resume=path if begun else False) as run:
+            with Run(
+                [cfg, create],
+                seed,
+                limits=limits,
+                resume=path if begun else False,
+                on_policy_only=on_policy_only,
+            ) as run:
                 result = train(run)
             if run.interrupted:
                 return (

@@ -13,7 +13,14 @@ from easydict import EasyDict
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
 from ding.envs.base_env import BaseEnv, BaseEnvTimestep
-from ding.envs.spaces import DiscreteAction, action_map, check_supported, narrow, narrow_space
+from ding.envs.spaces import (
+    DiscreteAction,
+    QuickDiscrete,
+    action_map,
+    check_supported,
+    narrow,
+    narrow_space,
+)
 from ding.envs.video import EpisodeRecorder
 from ding.envs.wrappers import create_env_wrapper
 from ding.utils.errors import DingError, nearest
@@ -226,13 +233,16 @@ class DingEnvWrapper(BaseEnv):
             kwargs["render_mode"] = self._render_mode
         env_id = self._cfg["env_id"]
         try:
-            return gym.make(
+            env = gym.make(
                 env_id, max_episode_steps=max_episode_steps, disable_env_checker=True, **kwargs
             )
         except gym.error.UnregisteredEnv as error:
             raise DingError(f"unknown env_id '{env_id}'{nearest(env_id, gym.registry)}") from error
         except (gym.error.Error, TypeError) as error:
             raise DingError(f"cannot make env '{env_id}' with {kwargs}: {error}") from error
+        if type(env.unwrapped.action_space) is gym.spaces.Discrete:
+            env.unwrapped.action_space = QuickDiscrete(env.unwrapped.action_space)
+        return env
 
     def _unwrap_bookkeeping(self, env: Any) -> Any:
         """Take off the wrappers whose work is done here: order of calls, and counting steps."""

@@ -54,6 +54,17 @@ def _narrow_leaf(value: Any) -> Any:
     return array.astype(np.float32) if array.dtype == _FLOAT64 else array
 
 
+class QuickDiscrete(spaces.Discrete):
+    """`Discrete` that answers for a plain int at once: many envs ask `contains` at every step."""
+
+    def __init__(self, space: spaces.Discrete) -> None:
+        super().__init__(int(space.n), start=int(space.start), dtype=space.dtype.type)
+        self._range = range(int(space.start), int(space.start) + int(space.n))
+
+    def contains(self, x: Any) -> bool:
+        return x in self._range if type(x) is int else super().contains(x)
+
+
 class ActionMap:
     """Turns an action of the `presented` space into one of the simulator's."""
 

@@ -9,12 +9,14 @@ from ding.policy.base import (
     create_policy,
     get_policy_cls,
     register_policy,
+    takes_all_envs,
 )
 from ding.policy.config import CollectConfig, EvalConfig, LearnConfig, OtherConfig, PolicyConfig
+from ding.policy.discrete_sac import DiscreteSACPolicy
 from ding.policy.dqn import DQNConfig, DQNPolicy
 from ding.policy.ppo import PPOConfig, PPOPolicy
 from ding.policy.random_policy import PolicyFactory, get_random_policy
-from ding.policy.sac import DiscreteSACPolicy, SACConfig, SACPolicy
+from ding.policy.sac import SACConfig, SACPolicy
 
 CommandModePolicy = Policy
 
@@ -42,4 +44,5 @@ __all__ = [
     "get_policy_cls",
     "get_random_policy",
     "register_policy",
+    "takes_all_envs",
 ]

@@ -45,23 +45,26 @@ def acting_model(model: nn.Module, mode: str | None = None) -> Forward:
 def epsilon_greedy(q: np.ndarray, eps: float, rng: np.random.Generator) -> np.ndarray:
     """(N, A) values to (N,) actions; every env draws for itself whether to explore."""
     action = q.argmax(axis=1)
-    if eps > 0:
-        explore = np.flatnonzero(rng.random(len(q)) < eps)
-        action[explore] = rng.integers(0, q.shape[1], len(explore))
+    explore = rng.random(len(q)) < eps
+    n_explore = explore.tolist().count(True)
+    if n_explore:
+        action[explore] = rng.integers(0, q.shape[1], n_explore)
     return action
 
 
 def sample_categorical(
     logit: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Actions (N,) drawn from (N, A) logits, and their log-probabilities (N,)."""
-    shifted = logit - logit.max(axis=1, keepdims=True)
+    """Actions (N,) drawn from (N, A) logits, and their log-probabilities (N,).
+
+    Of independent exponential clocks with rates p, clock i rings first with probability p_i.
+    """
+    shifted = logit - np.maximum.reduce(logit, axis=1, keepdims=True)
     weight = np.exp(shifted)
-    cumulative = weight.cumsum(axis=1)
-    total = cumulative[:, -1]
-    draw = rng.random(len(logit), dtype=np.float32) * total
-    action = (cumulative[:, :-1] < draw[:, None]).sum(axis=1)
-    return action, shifted[np.arange(len(action)), action] - np.log(total)
+    clock = rng.standard_exponential(logit.shape, dtype=np.float32)
+    action = (weight / clock).argmax(axis=1)
+    flat = action + np.arange(0, logit.size, logit.shape[1])
+    return action, shifted.ravel()[flat] - np.log(np.add.reduce(weight, axis=1))
 
 
 def sample_gaussian(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ding.config.schema import build, deep_merge_dicts, default_config_of, to_easydict
 from ding.model import create_model
-from ding.policy.config import PolicyConfig
+from ding.policy.config import PolicyConfig, check_buffer
 from ding.rl_utils.adder import nstep_transitions
 from ding.utils.batch import Batch, Rows, columns_of, tree_map
 from ding.utils.data.collate_fn import as_tensor
@@ -65,6 +65,19 @@ class CommandMode(NamedTuple):
     get_setting_eval: Callable[..., dict[str, Any]]
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def takes_all_envs(get_train_sample: Function) -> Function:
+    """Mark a `_get_train_sample` that wants the steps of all envs at once.
+
+    They come one env after the other, with a column `end` that is True at the last step of each
+    piece. Without the mark it is called for every piece on its own.
+    """
+    get_train_sample.takes_all_envs = True  # type: ignore[attr-defined]
+    return get_train_sample
+
+
 class Policy:
     """Base of all algorithms; they declare a `config_class`, or a `config` dict of defaults."""
 
@@ -110,6 +123,7 @@ class Policy:
     @staticmethod
     def check_config(cfg: Any) -> None:
         """Refuse combinations that make no sense; called with the whole compiled config."""
+        check_buffer(cfg)
 
     def _pick_device(self) -> torch.device:
         if self._cuda and not torch.cuda.is_available():
@@ -225,6 +239,9 @@ class Policy:
     def _get_priority(self) -> bool:
         return self._cfg.get("priority", False)
 
+    def _get_takes_all_envs(self) -> bool:
+        return getattr(self._get_train_sample, "takes_all_envs", False)
+
     def _get_process_rows(self) -> bool:
         return self.process_rows
 
@@ -266,6 +283,7 @@ class Policy:
             "done": timestep.done,
         }
 
+    @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
         return transitions
 
@@ -338,7 +356,9 @@ class Policy:
         steps = columns_of(transitions)
         if self._cfg.learn.ignore_done:
             steps = {**steps, "truncated": steps["done"]}
-        return Rows(nstep_transitions(steps, self._cfg.nstep, self._cfg.discount_factor))
+        samples = nstep_transitions(steps, self._cfg.nstep, self._cfg.discount_factor)
+        # `discount` says it all; every column costs time in the buffer.
+        return Rows({k: v for k, v in samples.items() if k not in ("truncated", "end")})
 
     @property
     def rng(self) -> np.random.Generator:

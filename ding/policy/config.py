@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ding.utils.errors import ConfigError, nearest
+from ding.utils.registry import BUFFER_REGISTRY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,16 +100,33 @@ class PolicyConfig:
 
     def __post_init__(self) -> None:
         at_least("policy.nstep", self.nstep, 1)
-        at_least("policy.learn.batch_size", self.learn.batch_size, 1)
+        self._check_counts()
         within("policy.discount_factor", self.discount_factor, 0, 1)
         if self.priority_IS_weight and not self.priority:
             raise ConfigError(
                 "policy.priority_IS_weight = True takes effect with priority = True only"
             )
+        if self.multi_gpu or self.learn.multi_gpu:
+            raise ConfigError("policy.multi_gpu = True: one learner only in this version")
+
+    def _check_counts(self) -> None:
+        at_least("policy.learn.batch_size", self.learn.batch_size, 1)
+        at_least("policy.learn.update_per_collect", self.learn.update_per_collect, 1)
+        at_least("policy.random_collect_size", self.random_collect_size, 0)
+        for path, value in (
+            ("policy.learn.threads", self.learn.threads),
+            ("policy.collect.n_sample", self.collect.n_sample),
+            ("policy.collect.n_episode", self.collect.n_episode),
+        ):
+            if value is not None:
+                at_least(path, value, 1)
+        for name, value in vars(self.learn).items():
+            if name.startswith("learning_rate") and not value > 0:
+                raise ConfigError(f"policy.learn.{name} = {value}: must be above 0")
 
 
 def at_least(path: str, value: float, low: float) -> None:
-    if value < low:
+    if not value >= low:
         raise ConfigError(f"{path} = {value}: must be at least {low}")
 
 
@@ -120,3 +138,40 @@ def within(path: str, value: float, low: float, high: float) -> None:
 def one_of(path: str, value: str, valid: tuple[str, ...]) -> None:
     if value not in valid:
         raise ConfigError(f"{path} = '{value}'{nearest(value, valid)}")
+
+
+def check_buffer(cfg: Any) -> None:
+    """Refuse a replay buffer that could never give what the policy wants of it."""
+    policy = cfg["policy"]
+    if policy["on_policy"]:
+        return
+    buffer = policy["other"]["replay_buffer"]
+    kind = BUFFER_REGISTRY.get(buffer["type"])
+    if policy.get("priority") and not kind.supports_priority:
+        raise ConfigError(
+            f"policy.priority = True, but the replay buffer '{buffer['type']}' draws uniformly; "
+            "choose another one (create_config.replay_buffer) or leave priority out"
+        )
+    size, batch_size = buffer.get("replay_buffer_size"), policy["learn"].get("batch_size")
+    if size is not None and batch_size is not None and size < batch_size:
+        raise ConfigError(
+            f"policy.other.replay_buffer.replay_buffer_size = {size} is less than a batch "
+            f"(policy.learn.batch_size = {batch_size}): nothing would be learned"
+        )
+
+
+def check_samples(cfg: Any) -> None:
+    """For policies that learn from single steps: refuse what would collect anything else."""
+    check_buffer(cfg)
+    collect = cfg["policy"]["collect"]
+    collector = collect["collector"]
+    if collector.get("type") == "episode" and not collector.get("get_train_sample"):
+        raise ConfigError(
+            f"policy '{cfg['policy']['type']}' learns from samples, but an episode collector gives "
+            "whole episodes; set policy.collect.collector.get_train_sample = True"
+        )
+    if collect["unroll_len"] != 1:
+        raise ConfigError(
+            f"policy.collect.unroll_len = {collect['unroll_len']} has no effect in policy "
+            f"'{cfg['policy']['type']}', which is not recurrent; leave it out"
+        )

@@ -17,8 +17,17 @@ import torch
 from torch import Tensor
 
 from ding.policy.acting import acting_model, epsilon_greedy
-from ding.policy.base import Policy
-from ding.policy.config import CollectConfig, LearnConfig, OtherConfig, PolicyConfig, one_of, within
+from ding.policy.base import Policy, takes_all_envs
+from ding.policy.config import (
+    CollectConfig,
+    LearnConfig,
+    OtherConfig,
+    PolicyConfig,
+    at_least,
+    check_samples,
+    one_of,
+    within,
+)
 from ding.rl_utils.exploration import get_epsilon_greedy_fn
 from ding.torch_utils import Adam, GradientStep, TargetNetwork
 from ding.utils.batch import Batch, ByEnv, stacked_of
@@ -49,6 +58,12 @@ class DQNLearnConfig(LearnConfig):
     double_q: bool = True
     """Let the online network pick the next action, the target network value it."""
 
+    def __post_init__(self) -> None:
+        if self.target_update_freq is not None:
+            at_least("policy.learn.target_update_freq", self.target_update_freq, 1)
+        if self.target_theta is not None:
+            within("policy.learn.target_theta", self.target_theta, 0, 1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DQNCollectConfig(CollectConfig):
@@ -72,6 +87,7 @@ class DQNConfig(PolicyConfig):
 class DQNPolicy(Policy):
     config_class = DQNConfig
     cfg: DQNConfig
+    check_config = staticmethod(check_samples)
 
     @classmethod
     def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
@@ -131,6 +147,7 @@ class DQNPolicy(Policy):
         env_id, obs = stacked_of(data)
         return ByEnv(env_id, {"action": epsilon_greedy(self._q(obs)["logit"], eps, self._rng)})
 
+    @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
         return self._nstep_samples(transitions)
 

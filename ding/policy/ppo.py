@@ -17,8 +17,16 @@ import numpy as np
 from torch import Tensor
 
 from ding.policy.acting import acting_model, sample_categorical, sample_gaussian
-from ding.policy.base import Policy
-from ding.policy.config import CollectConfig, LearnConfig, PolicyConfig, at_least, one_of, within
+from ding.policy.base import Policy, takes_all_envs
+from ding.policy.config import (
+    CollectConfig,
+    LearnConfig,
+    PolicyConfig,
+    at_least,
+    check_samples,
+    one_of,
+    within,
+)
 from ding.rl_utils.gae import gae_advantages
 from ding.rl_utils.ppo import clipped_surrogate, ppo_value_data, ppo_value_error
 from ding.torch_utils import Adam, GradientStep
@@ -28,7 +36,7 @@ from ding.torch_utils.distribution import (
     gaussian_log_prob,
 )
 from ding.torch_utils.running import RunningScale
-from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of, take
+from ding.utils.batch import Batch, ByEnv, Rows, columns_of, gather, stacked_of, take
 from ding.utils.errors import ConfigError
 
 
@@ -79,6 +87,12 @@ class PPOConfig(PolicyConfig):
         for name in ("priority", "random_collect_size"):
             if getattr(self, name):
                 raise ConfigError(f"policy.{name} has no effect in on-policy PPO; leave it out")
+        n_sample, batch_size = self.collect.n_sample, self.learn.batch_size
+        if n_sample is not None and n_sample < batch_size:
+            raise ConfigError(
+                f"policy.learn.batch_size = {batch_size} is more than the samples of a collect "
+                f"(policy.collect.n_sample = {n_sample})"
+            )
         if self.nstep != 1:
             raise ConfigError("policy.nstep has no effect in PPO; set policy.collect.gae_lambda")
 
@@ -86,6 +100,7 @@ class PPOConfig(PolicyConfig):
 class PPOPolicy(Policy):
     config_class = PPOConfig
     cfg: PPOConfig
+    check_config = staticmethod(check_samples)
 
     @classmethod
     def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
@@ -116,10 +131,10 @@ class PPOPolicy(Policy):
         self._check_size(size)
         outputs = []
         for epoch in range(learn.epoch_per_collect):
-            if epoch and self.cfg.recompute_adv:
+            if epoch > 0 and self.cfg.recompute_adv:
                 columns = self._with_advantage(columns)
             order = self._rng.permutation(size)
-            shuffled = self._batch(Rows(take(self._for_loss(columns), order)))
+            shuffled = self._batch(Rows(gather(self._for_loss(columns), order)))
             for start in range(0, size - learn.batch_size + 1, learn.batch_size):
                 loss, metrics = self._step(take(shuffled, slice(start, start + learn.batch_size)))
                 lr = self._optimizer.param_groups[0]["lr"]
@@ -179,16 +194,15 @@ class PPOPolicy(Policy):
     # --- collecting ----------------------------------------------------------------------------
 
     def _init_collect(self) -> None:
-        self._actor_critic = acting_model(self._model, "compute_actor_critic")
+        self._actor = acting_model(self._model, "compute_actor")
         self._critic = acting_model(self._model, "compute_critic")
         if "learn" not in self.fields:
             self._return_scale = RunningScale()
 
     def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        output = self._actor_critic(obs)
-        action, log_prob = self._sample(output["logit"])
-        return ByEnv(env_id, {"action": action, "log_prob": log_prob, "value": output["value"]})
+        action, log_prob = self._sample(self._actor(obs)["logit"])
+        return ByEnv(env_id, {"action": action, "log_prob": log_prob})
 
     def _sample(self, logit: Any) -> tuple[np.ndarray, np.ndarray]:
         if self.cfg.action_space == "discrete":
@@ -201,17 +215,16 @@ class PPOPolicy(Policy):
         return {
             **super()._process_transition(obs, policy_output, timestep),
             "log_prob": policy_output["log_prob"],
-            "value": policy_output["value"],
         }
 
+    @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
-        steps = columns_of(transitions)
-        return Rows(self._with_advantage(steps, value=steps["value"]))
+        return Rows(self._with_advantage(columns_of(transitions)))
 
-    def _with_advantage(self, steps: Batch, value: np.ndarray | None = None) -> Batch:
-        """Add columns advantage and return, by the critic as it is now or by the values given."""
+    def _with_advantage(self, steps: Batch) -> Batch:
+        """Add columns value, advantage and return, by the critic as it is now."""
         scale = np.float32(self._return_scale.std if self.cfg.learn.value_norm else 1.0)
-        value = (self._critic(steps["obs"])["value"] if value is None else value) * scale
+        value = self._critic(steps["obs"])["value"] * scale
         done = steps["done"]
         end = np.array(steps.get("end", done), dtype=bool)
         end[-1] = True

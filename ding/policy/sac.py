@@ -1,9 +1,8 @@
-"""Soft actor-critic with twin critics and a learned temperature: continuous, and discrete.
+"""Soft actor-critic with twin critics and a learned temperature, for continuous actions.
 
 Haarnoja et al. 2018, https://arxiv.org/abs/1812.05905
-Christodoulou 2019 (discrete), https://arxiv.org/abs/1910.07207
 
-Letters in shapes: B batch, N envs, A actions (or dimensions of the action). Actions lie in [-1, 1].
+Letters in shapes: B batch, N envs, A dimensions of the action, which lie in [-1, 1].
 """
 
 from __future__ import annotations
@@ -18,9 +17,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ding.policy.acting import acting_model, sample_categorical, sample_gaussian
-from ding.policy.base import Policy
-from ding.policy.config import CollectConfig, LearnConfig, PolicyConfig, at_least
+from ding.policy.acting import acting_model, sample_gaussian
+from ding.policy.base import Policy, takes_all_envs
+from ding.policy.config import (
+    CollectConfig,
+    LearnConfig,
+    PolicyConfig,
+    at_least,
+    check_samples,
+    within,
+)
 from ding.torch_utils import Adam, GradientStep, TargetNetwork
 from ding.torch_utils.distribution import tanh_gaussian_sample
 from ding.utils.batch import Batch, ByEnv, stacked_of
@@ -56,11 +62,13 @@ class SACConfig(PolicyConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least("policy.learn.alpha", self.learn.alpha, 1e-8)
+        within("policy.learn.target_theta", self.learn.target_theta, 0, 1)
 
 
 class SACPolicy(Policy):
     config_class = SACConfig
     cfg: SACConfig
+    check_config = staticmethod(check_samples)
 
     @classmethod
     def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
@@ -78,6 +86,8 @@ class SACPolicy(Policy):
             "grad_clip_type": learn.grad_clip_type,
             "clip_value": learn.grad_clip_value,
         }
+        given = learn.target_entropy
+        self._target_entropy = self._default_entropy() if given is None else given
         self._temperature = _Temperature(learn.alpha).to(self._device)
         critic, actor = _split_parameters(model)
         optimizers = {
@@ -85,7 +95,7 @@ class SACPolicy(Policy):
             "actor": Adam(actor, lr=learn.learning_rate_policy, **clip),
             "alpha": Adam(self._temperature.parameters(), lr=learn.learning_rate_alpha),
         }
-        self._target = TargetNetwork(model, theta=learn.target_theta)
+        self._target = TargetNetwork(model, theta=learn.target_theta, only=critic)
         step = partial(GradientStep, compiled=learn.compile)
         self._critic_step = step(model, optimizers["critic"], self._critic_loss)
         self._actor_step = step(model, optimizers["actor"], self._actor_loss)
@@ -131,17 +141,17 @@ class SACPolicy(Policy):
         return squared.mean(dim=1).sum(), metrics
 
     def _q_taken(self, batch: Batch) -> Tensor:
-        return _q(self._model, {"obs": batch["obs"], "action": batch["action"]})
+        return critic_values(self._model, {"obs": batch["obs"], "action": batch["action"]})
 
     def _next_value(self, batch: Batch) -> Tensor:
         """Soft value (B,) of the next observation."""
         action, log_prob = self._act(batch["next_obs"], batch["next_noise"])
-        q = _q(self._target.module, {"obs": batch["next_obs"], "action": action})
+        q = critic_values(self._target.module, {"obs": batch["next_obs"], "action": action})
         return q.amin(dim=0) - batch["alpha"] * log_prob
 
     def _actor_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         action, log_prob = self._act(batch["obs"], batch["noise"])
-        q = _q(self._model, {"obs": batch["obs"], "action": action}).amin(dim=0)
+        q = critic_values(self._model, {"obs": batch["obs"], "action": action}).amin(dim=0)
         return (batch["alpha"] * log_prob - q).mean(), {"entropy": -log_prob.detach().mean()}
 
     def _act(self, obs: Any, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -150,11 +160,10 @@ class SACPolicy(Policy):
         return tanh_gaussian_sample(output["mu"], output["sigma"], noise)
 
     def _alpha_loss(self, entropy: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        return self._temperature.log_alpha * (entropy - self._target_entropy()), {}
+        return self._temperature.log_alpha * (entropy - self._target_entropy), {}
 
-    def _target_entropy(self) -> float:
-        given = self.cfg.learn.target_entropy
-        return -float(np.prod(self.cfg.model["action_shape"])) if given is None else given
+    def _default_entropy(self) -> float:
+        return -float(np.prod(self.cfg.model["action_shape"]))
 
     def _monitor_vars_learn(self) -> list[str]:
         losses = ["total_loss", "critic_loss", "policy_loss"]
@@ -171,6 +180,7 @@ class SACPolicy(Policy):
         action, _ = sample_gaussian(logit["mu"], logit["sigma"], self._rng)
         return ByEnv(env_id, {"action": np.tanh(action)})
 
+    @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
         return self._nstep_samples(transitions)
 
@@ -180,55 +190,6 @@ class SACPolicy(Policy):
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
         return ByEnv(env_id, {"action": np.tanh(self._actor(obs)["logit"]["mu"])})
-
-
-class DiscreteSACPolicy(SACPolicy):
-    """The same with expectations over all actions where the continuous version draws one."""
-
-    @classmethod
-    def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
-        return "discrete_qac"
-
-    @classmethod
-    def _model_defaults(cls, policy_cfg: Mapping[str, Any]) -> dict[str, Any]:
-        return {"twin_critic": True}
-
-    def _add_noise(self, batch: Batch) -> None:
-        """Nothing is drawn."""
-
-    def _q_taken(self, batch: Batch) -> Tensor:
-        q = _q(self._model, batch["obs"])
-        index = batch["action"].expand(len(q), -1).unsqueeze(-1)
-        return q.gather(2, index).squeeze(-1)
-
-    def _next_value(self, batch: Batch) -> Tensor:
-        log_prob = self._log_probs(batch["next_obs"])
-        q = _q(self._target.module, batch["next_obs"]).amin(dim=0)  # (B, A)
-        return (log_prob.exp() * (q - batch["alpha"] * log_prob)).sum(dim=-1)
-
-    def _actor_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        log_prob = self._log_probs(batch["obs"])
-        prob = log_prob.exp()
-        with torch.no_grad():
-            q = _q(self._model, batch["obs"]).amin(dim=0)
-        loss = (prob * (batch["alpha"] * log_prob - q)).sum(dim=-1).mean()
-        return loss, {"entropy": -(prob * log_prob).sum(dim=-1).detach().mean()}
-
-    def _log_probs(self, obs: Any) -> Tensor:
-        return torch.log_softmax(self._model(obs, mode="compute_actor")["logit"], dim=-1)
-
-    def _target_entropy(self) -> float:
-        given = self.cfg.learn.target_entropy
-        return 0.6 * math.log(self.cfg.model["action_shape"]) if given is None else given
-
-    def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
-        env_id, obs = stacked_of(data)
-        action, _ = sample_categorical(self._actor(obs)["logit"], self._rng)
-        return ByEnv(env_id, {"action": action})
-
-    def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
-        env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": self._actor(obs)["logit"].argmax(axis=1)})
 
 
 class _Temperature(nn.Module):
@@ -241,15 +202,16 @@ class _Temperature(nn.Module):
         return self.log_alpha.exp()
 
 
-def _q(model: nn.Module, x: Any) -> Tensor:
+def critic_values(model: nn.Module, x: Any) -> Tensor:
     """Values of all critics (two, or one without twin_critic): (2, B) or (2, B, A)."""
     q = model(x, mode="compute_critic")["q_value"]
     return torch.stack(q) if isinstance(q, list) else q.unsqueeze(0)
 
 
 def _split_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Parameters of the critic (with a shared encoder), and those of the actor alone."""
-    named = dict(model.named_parameters())
-    critic = [p for name, p in named.items() if not name.startswith("actor_")]
-    actor = [p for name, p in named.items() if name.startswith("actor_")]
+    """Parameters of the critic (a shared encoder too), and those of the actor alone."""
+    named = list(model.named_parameters(remove_duplicate=False))
+    of_critic = {id(p) for name, p in named if name.startswith("critic")}
+    critic = [p for p in model.parameters() if id(p) in of_critic]
+    actor = [p for p in model.parameters() if id(p) not in of_critic]
     return critic, actor

@@ -7,6 +7,7 @@ tensor: zeroing, clipping and Adam are then one call each, whatever the number o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -53,6 +54,13 @@ class Adam(torch.optim.Adam):
             "exp_avg": torch.zeros_like(self.flat),
             "exp_avg_sq": torch.zeros_like(self.flat),
         }
+
+    # torch's own versions import its compiler (a second at start-up) to keep it out of them.
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        _undecorated(torch.optim.Optimizer.add_param_group)(self, param_group)
+
+    def state_dict(self) -> dict[str, Any]:
+        return _undecorated(torch.optim.Optimizer.state_dict)(self)
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -109,9 +117,14 @@ class Adam(torch.optim.Adam):
             self._update()  # not `step`: torch wraps that in hooks and profiling
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        super().load_state_dict(state_dict)
+        # torch keeps the tensors it is given: two optimizers would then share their moments.
+        _undecorated(torch.optim.Optimizer.load_state_dict)(self, deepcopy(state_dict))
         state = self.state[self.flat]
         state["step"] = state["step"].to(torch.float32).reshape(())
+
+
+def _undecorated(method: Callable[..., Any]) -> Callable[..., Any]:
+    return getattr(method, "__wrapped__", method)
 
 
 def _flatten(params: list[nn.Parameter]) -> nn.Parameter:
@@ -155,7 +168,9 @@ class GradientStep:
     def _compiled(self, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
         state = self._optimizer.state[self._optimizer.flat]
         lr = torch.tensor(self._optimizer.param_groups[0]["lr"])
-        return self._graph(self._optimizer.flat.data, state, lr, batch)
+        # The graph takes its gradients itself; other parameters that it reads need none.
+        with torch.no_grad():
+            return self._graph(self._optimizer.flat.data, state, lr, batch)
 
 
 class _LossModule(nn.Module):

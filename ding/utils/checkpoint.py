@@ -6,7 +6,6 @@ import os
 import pickle
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -46,7 +45,7 @@ def load_checkpoint(
         raise CheckpointError(f"no checkpoint at '{path}'; give the path of a .pth.tar file")
     try:
         state = torch.load(path, map_location=device, weights_only=True)
-    except (RuntimeError, EOFError, OSError, BadZipFile, pickle.UnpicklingError, ValueError) as e:
+    except Exception as e:  # A foreign file can break the reader in any way.
         reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
         raise CheckpointError(
             f"cannot read checkpoint '{path}': it is damaged, truncated or not a checkpoint "

@@ -14,6 +14,10 @@ class ConfigError(DingError):
     """A config that cannot be run as it stands."""
 
 
+class EnvError(DingError, RuntimeError):
+    """An env failed; the message says which, where in its code, and what led there."""
+
+
 class CheckpointError(DingError):
     """A checkpoint that is missing, damaged or does not fit."""
 

@@ -25,6 +25,8 @@ class WorkerLog:
 
     def scalars(self, values: Mapping[str, Any], step: int) -> None:
         """Numbers under their full names, e.g. `evaluator_step/reward_mean`."""
+        if not values:
+            return
         if self._writer is None:
             from tensorboardX import SummaryWriter
 

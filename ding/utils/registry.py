@@ -55,12 +55,18 @@ class Registry:
         """Name to (file, line) of its definition."""
         details = {}
         for name in names if names is not None else self.query():
-            item = self.get(name)
-            details[name] = (inspect.getsourcefile(item) or "?", inspect.getsourcelines(item)[1])
+            details[name] = _place_of(self.get(name))
         return details
 
     def __contains__(self, name: object) -> bool:
         return name in self._table
+
+
+def _place_of(item: Any) -> tuple[str, int]:
+    try:
+        return inspect.getsourcefile(item) or "?", inspect.getsourcelines(item)[1]
+    except (OSError, TypeError):  # typed in, or its file is gone
+        return "?", 0
 
 
 def _path_of(item: Any) -> str:
@@ -128,7 +134,7 @@ POLICY_REGISTRY = Registry(
         "dqn": "ding.policy.dqn:DQNPolicy",
         "ppo": "ding.policy.ppo:PPOPolicy",
         "sac": "ding.policy.sac:SACPolicy",
-        "discrete_sac": "ding.policy.sac:DiscreteSACPolicy",
+        "discrete_sac": "ding.policy.discrete_sac:DiscreteSACPolicy",
     },
 )
 MODEL_REGISTRY = Registry(

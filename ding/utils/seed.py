@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from ding.utils.errors import DingError
+
 
 def set_pkg_seed(seed: int, use_cuda: bool = False) -> None:
     """Seed `random`, NumPy and torch (and its CUDA generators)."""
     import torch
 
+    if seed < 0:
+        raise DingError(f"seed = {seed}: must not be negative")
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)

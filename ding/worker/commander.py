@@ -7,15 +7,21 @@ from typing import Any, ClassVar
 
 from easydict import EasyDict
 
-from ding.config.schema import default_config_of
+from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
+from ding.utils.log import WorkerLog, table
 
 
 class Commander:
     """Asks the policy's command mode how to explore, given how far training has come."""
 
-    config: ClassVar[dict[str, Any]] = dict(type="base", import_names=[])
+    config: ClassVar[dict[str, Any]] = dict(
+        type="base",
+        import_names=[],
+        # Train iterations between two entries in the log.
+        log_freq=1000,
+    )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (all that it may look at)
         self,
         cfg: Mapping[str, Any] | None,
         learner: Any,
@@ -23,8 +29,13 @@ class Commander:
         evaluator: Any = None,
         replay_buffer: Any = None,
         policy: Any = None,
+        exp_name: str = "default_experiment",
+        instance_name: str = "commander",
     ) -> None:
+        self._cfg: EasyDict = to_easydict(deep_merge_dicts(self.default_config(), cfg or {}))
         self._learner, self._collector, self._policy = learner, collector, policy
+        self._log = WorkerLog(exp_name, instance_name)
+        self._logged_iter: int | None = None
 
     @classmethod
     def default_config(cls) -> EasyDict:
@@ -38,4 +49,20 @@ class Commander:
             "priority_info": self._learner.priority_info,
             "learner_done": False,
         }
-        return self._policy.get_setting_collect(progress)
+        settings = self._policy.get_setting_collect(progress)
+        iteration = self._learner.train_iter
+        if self._logged_iter is None or iteration - self._logged_iter >= self._cfg.log_freq:
+            self._logged_iter = iteration
+            self._log_settings(settings)
+        return settings
+
+    def _log_settings(self, settings: Mapping[str, Any]) -> None:
+        iteration, envstep = self._learner.train_iter, self._collector.envstep
+        told = table(settings) if settings else "nothing to set"
+        self._log.info(f"collecting from train iter {iteration}, env step {envstep}: {told}")
+        numbers = {k: v for k, v in settings.items() if isinstance(v, (int, float))}
+        self._log.scalars({f"commander_iter/{k}": v for k, v in numbers.items()}, iteration)
+        self._log.scalars({f"commander_step/{k}": v for k, v in numbers.items()}, envstep)
+
+    def close(self) -> None:
+        self._log.close()

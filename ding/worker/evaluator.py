@@ -109,6 +109,9 @@ class BaseSerialEvaluator:
             raise ConfigError(
                 f"policy.eval.evaluator.stop_metric = '{metric}'{nearest(metric, STOP_METRICS)}"
             )
+        if self._cfg.eval_freq < 1:
+            freq = self._cfg.eval_freq
+            raise ConfigError(f"policy.eval.evaluator.eval_freq = {freq}: must be at least 1")
         self._log = WorkerLog(exp_name, instance_name, tb_logger)
         self._instance_name = instance_name
         self._last_eval_iter = -1

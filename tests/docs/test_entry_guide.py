@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -55,7 +56,8 @@ def test_help_and_version(option: str, capsys: pytest.CaptureFixture[str]) -> No
 def test_main_function_by_file(directory: Path) -> None:
     shutil.copy(CARTPOLE / "entry/cartpole_dqn_main.py", directory)
     command = [sys.executable, "-u", "cartpole_dqn_main.py", "--max-env-step", "100"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    env = os.environ | {"PYTHONPATH": str(REPO)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "results in cartpole_dqn_seed0" in done.stderr
 
@@ -83,3 +85,26 @@ def test_unified_entry_function() -> None:
     assert config == main_config
     assert type(policy).__name__ == "DQNPolicy"
     assert result_of("cartpole_dqn_seed0")["train_iter"] >= 50
+
+
+def test_own_env_is_found_beside_the_config(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A console script does not look for modules in the working directory by itself."""
+    (directory / "short_env.py").write_text(
+        "from ding.utils.registry import ENV_REGISTRY\n"
+        "from dizoo.classic_control.cartpole.envs import CartPoleEnv\n"
+        "@ENV_REGISTRY.register('short_cartpole')\n"
+        "class ShortEnv(CartPoleEnv):\n"
+        "    config = CartPoleEnv.config | {'max_episode_steps': 15}\n"
+    )
+    (directory / "short_config.py").write_text(
+        "from dizoo.classic_control.cartpole.config.cartpole_dqn_config import main_config\n"
+        "create_config = dict(policy=dict(type='dqn'),\n"
+        "    env=dict(type='short_cartpole', import_names=['short_env']))\n"
+    )
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p not in ("", str(directory))])
+    assert ding("-m serial -c short_config.py --env-step 100 --exp-name short") == 0
+    assert max(result_of("short")["eval_value_raw"]) <= 15
+    assert ding("-m serial -c short/total_config.py --env-step 100 --exp-name again") == 0
+    assert result_of("again")["curve"] == result_of("short")["curve"]

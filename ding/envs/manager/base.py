@@ -8,9 +8,11 @@ from __future__ import annotations
 import logging
 import pickle
 import time
+import traceback
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from ding.envs.manager.columns import (
 from ding.envs.manager.deadline import EnvTimeoutError, check_deadlines_possible, deadline
 from ding.envs.manager.interface import EnvManager, EnvState, ResetParam
 from ding.utils.batch import ByEnv, stacked_of, take
+from ding.utils.errors import EnvError
 
 logger = logging.getLogger(__name__)
 
@@ -328,8 +331,9 @@ class BaseEnvManager(EnvManager):
             f"last actions {recent[-length:]})"
         )
 
-    def _failure(self, message: str, cause: Exception) -> RuntimeError:
-        return (EnvTimeoutError if isinstance(cause, TimeoutError) else RuntimeError)(message)
+    def _failure(self, message: str, cause: Exception) -> EnvError:
+        kind = EnvTimeoutError if isinstance(cause, TimeoutError) else EnvError
+        return kind(message + _place_of(cause))
 
     def state_dict(self) -> dict[str, Any]:
         """All that a bit-exact continuation needs; 'envs' is None if an env cannot be pickled."""
@@ -337,6 +341,7 @@ class BaseEnvManager(EnvManager):
         return {
             "envs": self._pickled_envs(),
             **{name: deepcopy(getattr(self, f"_{name}")) for name in _SAVED},
+            "states": [int(state) for state in self._states],  # checkpoints take plain data only
         }
 
     def _pickled_envs(self) -> list[bytes] | None:
@@ -361,7 +366,7 @@ class BaseEnvManager(EnvManager):
             self._check_thread()
             self._envs = [pickle.loads(env) for env in state["envs"]]
             self._env_ref, self._ref_is_unused = self._envs[0], False
-        self._states = list(state["states"])
+        self._states = [EnvState(value) for value in state["states"]]
         self._note_states()
 
     def _begin_anew(self) -> None:
@@ -372,6 +377,15 @@ class BaseEnvManager(EnvManager):
             self._unsent.add(i)
             self._renewals[i] += self._dynamic[i] is not False
         self._reset_envs(list(range(self.env_num)))
+
+
+def _place_of(error: Exception) -> str:
+    """Where in the env's own code it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    # What the manager noticed itself (NaN, a wrong shape) has no place in the env.
+    if not frames or frames[-1].filename.startswith(str(Path(__file__).parent)):
+        return ""
+    return f"; raised in {frames[-1].filename}:{frames[-1].lineno} ({frames[-1].name})"
 
 
 def _not_timesteps(steps: list[Any]) -> TypeError:

@@ -184,8 +184,18 @@ class ActionRows:
             and stacked.dtype.kind == "i"
         ):
             return stacked.tolist()
+        if type(stacked) is np.ndarray and stacked.ndim > 1 and self._fits(stacked, count):
+            return list(stacked)
         columns = _fitting_actions(self.space, tree_map(_to_numpy, stacked), count, "action")
         return columns.tolist() if self.as_int else _split(columns)
+
+    def _fits(self, stacked: np.ndarray, count: int) -> bool:
+        space = self.space
+        return (
+            isinstance(space, spaces.Box)
+            and stacked.dtype == space.dtype
+            and stacked.shape == (count, *space.shape)
+        )
 
 
 def _fitting_actions(space: Any, columns: Any, count: int, field: str) -> Any:

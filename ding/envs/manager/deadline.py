@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from ding.utils.errors import DingError
+from ding.utils.errors import DingError, EnvError
 
 
-class EnvTimeoutError(TimeoutError, RuntimeError):
+class EnvTimeoutError(EnvError, TimeoutError):
     """A step or reset that took too long; handlers of either base see it."""
 
 

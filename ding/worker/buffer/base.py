@@ -18,6 +18,8 @@ class IBuffer(ABC):
     """Stores samples and hands them out again."""
 
     config: ClassVar[dict[str, Any]] = {}
+    supports_priority: ClassVar[bool] = True
+    """Whether `update` can change how often a sample is drawn."""
 
     @classmethod
     def default_config(cls) -> EasyDict:

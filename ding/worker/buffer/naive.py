@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ding.utils.batch import Batch, Rows, columns_of, length, objects, take, tree_map
+from ding.utils.batch import Batch, Rows, columns_of, gather, length, objects, take, tree_map
 from ding.utils.errors import ConfigError
 from ding.utils.log import WorkerLog
 from ding.utils.seed import new_generator
@@ -19,6 +19,8 @@ _ITEM = "__item__"
 
 class NaiveReplayBuffer(IBuffer):
     """First in, first out; every stored sample is as likely as any other."""
+
+    supports_priority: ClassVar[bool] = False
 
     config: ClassVar[dict[str, Any]] = dict(
         type="naive",
@@ -46,8 +48,10 @@ class NaiveReplayBuffer(IBuffer):
             raise ConfigError(f"replay_buffer_size = {self._size}: must be at least 1")
         self._rng = new_generator()
         self._log = WorkerLog(exp_name, instance_name, tb_logger)
+        self._instance_name = instance_name
         self._flow = {"pushed": 0, "sampled": 0}
         self._flow_time = time.monotonic()
+        self._envstep = 0
         self.clear()
 
     def clear(self) -> None:
@@ -59,6 +63,7 @@ class NaiveReplayBuffer(IBuffer):
 
     def push(self, data: Any, cur_collector_envstep: int = 0) -> None:
         """Store one sample (a dict, or any object) or a list of them."""
+        self._envstep = cur_collector_envstep
         rows = data if isinstance(data, list) else [data]
         if not rows:
             return
@@ -101,7 +106,7 @@ class NaiveReplayBuffer(IBuffer):
             index = (np.asarray(ages)[index] + self._tail - self._count) % self._size
         self._note("sampled", batch_size)
         assert self._columns is not None
-        columns = take(self._columns, index)
+        columns = gather(self._columns, index)
         return list(columns[_ITEM]) if _ITEM in columns else Rows(columns)
 
     def _draw(self, n: int, size: int, replace: bool) -> np.ndarray:
@@ -120,12 +125,19 @@ class NaiveReplayBuffer(IBuffer):
 
     def _note(self, what: str, n: int) -> None:
         self._flow[what] += n
-        seconds = time.monotonic() - self._flow_time
-        if seconds >= self._cfg.periodic_thruput_seconds:
-            rates = ", ".join(f"{name} {n} ({n / seconds:.0f}/s)" for name, n in self._flow.items())
-            self._log.info(f"in {seconds:.0f} s: {rates}; {self._count} stored")
-            self._flow = dict.fromkeys(self._flow, 0)
-            self._flow_time = time.monotonic()
+        if time.monotonic() - self._flow_time >= self._cfg.periodic_thruput_seconds:
+            self._log_flow()
+
+    def _log_flow(self) -> None:
+        """How much was pushed and sampled since the last time, to text and TensorBoard."""
+        seconds = max(time.monotonic() - self._flow_time, 1e-9)
+        rates = ", ".join(f"{name} {n} ({n / seconds:.0f}/s)" for name, n in self._flow.items())
+        self._log.info(f"in {seconds:.0f} s: {rates}; {self._count} stored")
+        values = {**self._flow, "stored": self._count}
+        name = self._instance_name
+        self._log.scalars({f"{name}_step/{k}": v for k, v in values.items()}, self._envstep)
+        self._flow = dict.fromkeys(self._flow, 0)
+        self._flow_time = time.monotonic()
 
     def state_dict(self) -> dict[str, Any]:
         columns = None if self._columns is None else take(self._columns, slice(0, self._count))
@@ -156,6 +168,8 @@ class NaiveReplayBuffer(IBuffer):
         self._rng.bit_generator.state = state["rng"]
 
     def close(self) -> None:
+        if any(self._flow.values()) and self._envstep:
+            self._log_flow()
         self._log.close()
 
 

@@ -113,10 +113,10 @@ class ISerialCollector(ABC):
         stacked_obs = obs.stacked
         timesteps = self._env.step(ByEnv(env_id, output["action"]))
         step: VecStep = timesteps.stacked
-        if len(step.env_id) != len(env_id) or (step.env_id != env_id).any():
+        if step.env_id is not env_id and not np.array_equal(step.env_id, env_id):
             at = _positions(env_id, step.env_id)
             stacked_obs, output = take(stacked_obs, at), take(output, at)
-        if step.abnormal.any():
+        if True in step.abnormal.tolist():
             return self._drop_abnormal(stacked_obs, output, step)
         self._remember(stacked_obs, output, step)
         return step
@@ -140,9 +140,10 @@ class ISerialCollector(ABC):
     def _count_step(self, step: VecStep) -> None:
         ids = step.env_id
         self.envstep += len(ids)
-        self._return[ids] += step.reward
-        self._length[ids] += 1
-        if step.done.any():
+        index: Any = slice(None) if self._store.is_all(ids) else ids
+        self._return[index] += step.reward
+        self._length[index] += 1
+        if True in step.done.tolist():
             ended = ids[step.done]
             for i in ended.tolist():
                 self._recent.append((float(self._return[i]), int(self._length[i])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,6 +39,7 @@ class SampleCollector(ISerialCollector):
         super().reset_policy(policy)
         self._n_sample = attribute_of(self._policy, "n_sample", None)
         self._unroll_len = int(attribute_of(self._policy, "unroll_len", 1) or 1)
+        self._takes_all_envs = bool(attribute_of(self._policy, "takes_all_envs", False))
         self._nstep = int(attribute_of(self._policy, "nstep", 1) or 1)
         self._on_policy = bool(attribute_of(self._policy, "on_policy", False))
         self._whole_episodes = bool(attribute_of(self._policy, "traj_len_inf", False))
@@ -61,16 +63,16 @@ class SampleCollector(ISerialCollector):
         kwargs = policy_kwargs or {}
         envstep = self.envstep
         parts = [] if self._surplus is None else [self._surplus]
-        missing = n_sample - sum(map(length, parts))
-        while missing > 0:
-            self._run(self._steps_for(missing), kwargs)
+        n = sum(map(length, parts))
+        while n < n_sample:
+            self._run(self._steps_for(n_sample - n), kwargs)
             part = self._samples(train_iter)
             if part is not None:
                 parts.append(part)
-                missing -= length(part)
+                n += len(part["collect_iter"])
         if random_collect and not record_random_collect:
             self.envstep = envstep
-        columns = self._cut(concat(parts), n_sample, drop_extra)
+        columns = self._cut(concat(parts), n, n_sample, drop_extra)
         self._log_progress(train_iter)
         return Rows(columns)
 
@@ -108,28 +110,37 @@ class SampleCollector(ISerialCollector):
         steps = self._store.flat()
         if self._whole_episodes:
             ready = self._store.ready(int(self._store.count.max()) + 1)
-            samples = columns_of(self._policy.get_train_sample(Rows(take(steps, ready))))
+            samples = self._get_train_sample(take(steps, ready))
             self._store.keep_tail(int(self._store.count.max()) + 1)
         else:
             samples = self._train_samples(steps)
-        if not length(samples):
+        n = length(samples)
+        if n == 0:
             return None
-        samples["collect_iter"] = np.full(length(samples), train_iter, dtype=np.int64)
+        samples["collect_iter"] = np.full(n, train_iter, dtype=np.int64)
         return samples
 
     def _train_samples(self, steps: Batch) -> Batch:
-        n_step = length(steps)
-        samples = columns_of(self._policy.get_train_sample(Rows(steps)))
-        if self._nstep > 1 and not self._on_policy and length(samples) == n_step:
+        samples = self._get_train_sample(steps)
+        waits = self._nstep > 1 and not self._on_policy
+        if waits and length(samples) == length(steps):
             samples = take(samples, self._store.ready(self._nstep))
             self._store.keep_tail(self._nstep)
         else:
             self._store.clear()
         return samples
 
-    def _cut(self, columns: Batch, n_sample: int, drop_extra: bool) -> Batch:
+    def _get_train_sample(self, steps: Batch) -> Batch:
+        """What the policy makes of the steps, all at once or trajectory by trajectory."""
+        if self._takes_all_envs:
+            return columns_of(self._policy.get_train_sample(Rows(steps)))
+        stops = (np.flatnonzero(steps["end"]) + 1).tolist()
+        pieces = [take(steps, slice(a, b)) for a, b in pairwise([0, *stops])]
+        samples = [self._policy.get_train_sample(Rows(piece)) for piece in pieces]
+        return concat([columns_of(part) for part in samples if len(part)] or [{}])
+
+    def _cut(self, columns: Batch, n: int, n_sample: int, drop_extra: bool) -> Batch:
         self._surplus = None
-        n = length(columns)
         if not drop_extra or n == n_sample:
             return columns
         if not self._on_policy:

@@ -21,6 +21,7 @@ class TrajectoryStore:
         self._capacity = 0
         self._columns: Batch | None = None
         self._all = np.arange(env_num)
+        self._level: int | None = 0  # the count of all envs, as long as they are in step
         self.count = np.zeros(env_num, dtype=np.int64)
         """Steps stored for each env."""
         self.finished = np.zeros(env_num, dtype=np.int64)
@@ -35,20 +36,32 @@ class TrajectoryStore:
 
     def append(self, env_id: np.ndarray, steps: Batch, done: np.ndarray) -> None:
         """Add one step for each of these envs."""
-        at = self.count[env_id]
-        latest = int(at.max())
+        in_step = self._level is not None and self.is_all(env_id)
+        latest = self._level if in_step else int(self.count[env_id].max())
+        assert latest is not None
         if self._columns is None:
             self.reserve(16)
             self._columns = tree_map(self._allocate, steps)
         if latest >= self._capacity:
             self.reserve(2 * self._capacity)
-        in_step = len(env_id) == self._env_num and int(at.min()) == latest
-        # All envs at the same time: a slice, which NumPy writes in half the time of an index pair.
-        _put(self._columns, steps, (slice(None), latest) if in_step else (env_id, at))
-        self.count[env_id] += 1
-        if done.any():
+        if in_step:
+            # All envs at the same time: a slice, written in half the time of an index pair.
+            _put(self._columns, steps, (slice(None), latest))
+            self.count += 1
+            self._level = latest + 1
+        else:
+            _put(self._columns, steps, (env_id, self.count[env_id]))
+            self.count[env_id] += 1
+            self._level = None
+        if True in done.tolist():
             ended = env_id[done]
             self.finished[ended] = self.count[ended]
+
+    def is_all(self, env_id: np.ndarray) -> bool:
+        """Whether these are all envs, in order; a manager hands out the same array again."""
+        if env_id is not self._all and np.array_equal(env_id, self._all):
+            self._all = env_id
+        return env_id is self._all
 
     def _allocate(self, column: np.ndarray) -> np.ndarray:
         return np.empty((self._env_num, self._capacity, *column.shape[1:]), dtype=column.dtype)
@@ -57,31 +70,34 @@ class TrajectoryStore:
         """Forget the episode that an env is in; returns how many steps that were."""
         dropped = int(self.count[env_id] - self.finished[env_id])
         self.count[env_id] = self.finished[env_id]
+        self._note_level()
         return dropped
+
+    def _note_level(self) -> None:
+        first = int(self.count[0])
+        self._level = first if (self.count == first).all() else None
 
     def flat(self, env_id: np.ndarray | None = None) -> Batch:
         """All steps, one env after the other, with a column `end` at the last of each stretch."""
         assert self._columns is not None
-        count = self.count if env_id is None else self.count[env_id]
-        n = int(count[0])
-        if env_id is None and (count == n).all():
+        if env_id is None and self._level is not None:
+            n = self._level
             columns = tree_map(lambda c: _merged(c, n), self._columns)
-        else:
-            ids = self._all if env_id is None else env_id
-            env = np.repeat(ids, count)
-            time = np.concatenate([np.arange(c) for c in count])
-            columns = tree_map(lambda c: c[env, time], self._columns)
+            end = columns["done"].copy()
+            end[n - 1 :: n] = True
+            return {**columns, "end": end}
+        ids = self._all if env_id is None else env_id
+        count = self.count[ids]
+        env, time = np.repeat(ids, count), _times(count)
+        columns = tree_map(lambda c: c[env, time], self._columns)
         end = columns["done"].copy()
-        last = np.cumsum(count) - 1
-        end[last[count > 0]] = True
-        columns["end"] = end
-        return columns
+        end[(np.cumsum(count) - 1)[count > 0]] = True
+        return {**columns, "end": end}
 
     def ready(self, nstep: int) -> np.ndarray:
         """Of the flat steps, those whose next `nstep` steps (or episode's end) are there too."""
         until = np.maximum(self.finished, self.count - nstep + 1)
-        time = np.concatenate([np.arange(c) for c in self.count])
-        return time < np.repeat(until, self.count)
+        return _times(self.count) < np.repeat(until, self.count)
 
     def keep_tail(self, nstep: int) -> None:
         """Forget what `ready(nstep)` named; the rest moves to the front."""
@@ -92,11 +108,16 @@ class TrajectoryStore:
                 tree_map(partial(_shift, i, start, stop), self._columns)
         self.count -= np.minimum(until, self.count)
         self.finished[:] = 0
+        self._note_level()
 
     def clear(self, env_id: int | None = None) -> None:
         index: Any = slice(None) if env_id is None else env_id
         self.count[index] = 0
         self.finished[index] = 0
+        if env_id is None:
+            self._level = 0
+        else:
+            self._note_level()
 
     def state_dict(self) -> dict[str, Any]:
         columns = None
@@ -107,11 +128,17 @@ class TrajectoryStore:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.count[:], self.finished[:] = state["count"], state["finished"]
+        self._note_level()
         self._columns = None
         if state["columns"] is not None:
             self._capacity = max(self._capacity, int(self.count.max()), 1)
             capacity = self._capacity
             self._columns = tree_map(lambda c: _widened(c, capacity), state["columns"])
+
+
+def _times(count: np.ndarray) -> np.ndarray:
+    """0, 1, ... within each env's stretch of the flat steps."""
+    return np.concatenate([np.arange(n) for n in count.tolist()])
 
 
 def _put(columns: Any, steps: Any, index: Any) -> None:

@@ -6,7 +6,7 @@ main_config = dict(
         collector_env_num=8,
         evaluator_env_num=20,
         n_evaluator_episode=20,
-        stop_value=195,
+        stop_value=198,  # a margin over the usual 195, so that other starts reach that too
     ),
     policy=dict(
         model=dict(
@@ -16,7 +16,8 @@ main_config = dict(
             critic_head_hidden_size=64,
         ),
         random_collect_size=500,
-        discount_factor=0.97,
+        nstep=3,
+        discount_factor=0.99,
         learn=dict(
             update_per_collect=4,
             batch_size=64,

@@ -18,7 +18,7 @@ cartpole_dqn_config = dict(
         ),
         nstep=1,
         discount_factor=0.97,
-        learn=dict(batch_size=64, learning_rate=0.001),
+        learn=dict(batch_size=64, learning_rate=0.001, target_update_freq=40),
         collect=dict(n_sample=8),
         eval=dict(evaluator=dict(eval_freq=40)),
         other=dict(

@@ -5,8 +5,8 @@ main_config = dict(
     env=dict(
         env_id="CartPole-v1",
         collector_env_num=8,
-        evaluator_env_num=8,
-        n_evaluator_episode=8,
+        evaluator_env_num=20,
+        n_evaluator_episode=20,
         stop_value=475,
     ),
     policy=dict(

@@ -5,21 +5,27 @@ main_config = dict(
     env=dict(
         env_id="CartPole-v1",
         collector_env_num=8,
-        evaluator_env_num=8,
-        n_evaluator_episode=8,
-        stop_value=475,
+        evaluator_env_num=20,
+        n_evaluator_episode=20,
+        stop_value=490,  # a margin over the usual 475, so that other starts reach that too
     ),
     policy=dict(
-        model=dict(encoder_hidden_size_list=[128, 128, 64], dueling=True),
-        nstep=3,
+        model=dict(encoder_hidden_size_list=[256, 256], dueling=False),
         discount_factor=0.99,
+        # A target that follows closely: with a slow one most seeds balance the pole, but let the
+        # cart drift off the track for tens of thousands of steps.
         learn=dict(
-            update_per_collect=4, batch_size=128, learning_rate=0.0005, target_update_freq=200
+            update_per_collect=4,
+            batch_size=64,
+            learning_rate=0.002,
+            target_update_freq=10,
+            grad_clip_type="clip_norm",
+            grad_clip_value=10.0,
         ),
         collect=dict(n_sample=8),
         eval=dict(evaluator=dict(eval_freq=500)),
         other=dict(
-            eps=dict(type="linear", start=1.0, end=0.05, decay=10000),
+            eps=dict(type="linear", start=1.0, end=0.04, decay=4000),
             replay_buffer=dict(replay_buffer_size=50000),
         ),
     ),

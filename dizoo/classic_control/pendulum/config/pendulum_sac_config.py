@@ -4,10 +4,10 @@ main_config = dict(
     exp_name="pendulum_sac_seed0",
     env=dict(
         collector_env_num=1,
-        evaluator_env_num=5,
-        n_evaluator_episode=5,
+        evaluator_env_num=100,
+        n_evaluator_episode=100,
         act_scale=True,
-        stop_value=-150,
+        stop_value=-155,
     ),
     policy=dict(
         model=dict(
@@ -24,7 +24,7 @@ main_config = dict(
             learning_rate_alpha=0.0003,
         ),
         collect=dict(n_sample=1),
-        eval=dict(evaluator=dict(eval_freq=500)),
+        eval=dict(evaluator=dict(eval_freq=1000)),
         other=dict(replay_buffer=dict(replay_buffer_size=100000)),
     ),
 )

@@ -1,0 +1,111 @@
+"""Imports point one way, cost little, and every public name is there."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BELOW: dict[str, set[str]] = {
+    "utils": set(),
+    "torch_utils": {"utils"},
+    "rl_utils": {"utils", "torch_utils"},
+    "envs": {"utils"},
+    "env": {"envs"},
+    "config": {"utils"},
+    "model": {"utils", "torch_utils", "rl_utils"},
+    "policy": {"utils", "torch_utils", "rl_utils", "model", "config"},
+    "worker": {"utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs"},
+    "entry": {
+        *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
+    },
+}
+"""Package to what it may import (besides itself)."""
+
+
+def imported(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}: relative import"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+            assert all(alias.name != "*" for alias in node.names), f"{path}: star import"
+    return names
+
+
+MODULES = sorted((ROOT / "ding").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=[str(p.relative_to(ROOT)) for p in MODULES])
+def test_imports_point_one_way(path: Path) -> None:
+    package = path.relative_to(ROOT / "ding").parts[0]
+    for name in imported(path):
+        head, _, rest = name.partition(".")
+        assert head != "dizoo", f"{path} imports {name}"
+        if head == "ding" and package != "__init__.py":
+            target = rest.split(".")[0]
+            assert target == package or target in BELOW[package] | {"__version__"}, name
+
+
+def test_every_package_has_its_place() -> None:
+    packages = {p.parent.name for p in (ROOT / "ding").glob("*/__init__.py")}
+    assert packages <= set(BELOW)
+
+
+@pytest.mark.parametrize("module", ["ding", "ding.utils", "ding.config", "ding.envs", "ding.env"])
+def test_light_packages_do_not_import_torch(module: str) -> None:
+    code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+NAMES = {
+    "ding": "__version__",
+    "ding.envs": """BaseEnv BaseEnvTimestep BaseEnvManager EnvState DingEnvWrapper
+        create_env_manager get_env_manager_cls get_vec_env_setting get_env_cls""",
+    "ding.env": """BaseEnv BaseEnvTimestep BaseEnvManager DingEnvWrapper create_env_manager
+        get_vec_env_setting""",
+    "ding.policy": """Policy CommandModePolicy DQNPolicy PPOPolicy SACPolicy DiscreteSACPolicy
+        create_policy get_policy_cls register_policy PolicyFactory get_random_policy""",
+    "ding.model": """DQN VAC QAC DiscreteQAC model_wrap register_wrapper create_model""",
+    "ding.worker": """SampleCollector SampleSerialCollector EpisodeCollector
+        EpisodeSerialCollector ISerialCollector create_serial_collector get_serial_collector_cls
+        IBuffer NaiveReplayBuffer create_buffer get_buffer_cls BaseSerialEvaluator
+        InteractionSerialEvaluator VectorEvalMonitor create_serial_evaluator BaseLearner
+        LearnerHook register_learner_hook create_learner BaseSerialCommander""",
+    "ding.config": """compile_config read_config read_config_with_system read_config_yaml
+        save_config save_config_py save_config_yaml Config deep_merge_dicts""",
+    "ding.entry": """serial_pipeline serial_pipeline_onpolicy eval collect_demo_data""",
+    "ding.entry.cli": "main",
+    "ding.utils": """ENV_REGISTRY ENV_MANAGER_REGISTRY ENV_WRAPPER_REGISTRY POLICY_REGISTRY
+        MODEL_REGISTRY BUFFER_REGISTRY LEARNER_REGISTRY SERIAL_COLLECTOR_REGISTRY
+        SERIAL_EVALUATOR_REGISTRY COMMANDER_REGISTRY Registry import_module set_pkg_seed""",
+    "ding.utils.data": "default_collate default_decollate",
+    "ding.utils.data.collate_fn": "default_collate default_decollate",
+    "ding.torch_utils": "to_tensor to_device to_ndarray to_list to_dtype Adam",
+    "ding.torch_utils.data_helper": "to_tensor to_device to_ndarray",
+    "ding.rl_utils": """get_epsilon_greedy_fn gae gae_data ppo_error ppo_data
+        ppo_error_continuous q_nstep_td_error q_nstep_td_data get_gae get_train_sample
+        get_nstep_return_data value_transform value_inv_transform""",
+    "ding.rl_utils.adder": "get_gae get_nstep_return_data get_train_sample",
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(m, name) for m, names in NAMES.items() for name in names.split()]
+)
+def test_public_name(module: str, name: str) -> None:
+    assert getattr(import_module(module), name) is not None
+
+
+@pytest.mark.parametrize("module", [m for m in NAMES if m.count(".") == 1 and m != "ding.env"])
+def test_all_lists_what_is_there(module: str) -> None:
+    package = import_module(module)
+    assert all(hasattr(package, name) for name in package.__all__)
+    assert len(set(package.__all__)) == len(package.__all__)
