@@ -105,7 +105,7 @@ def _ended(job: Job, root: Path) -> list[Job]:
         last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
         _say(f"{task.name} seed {seed}: failed: {' '.join(last)} (see {log})")
         return [job]
-    verdict = "passed" if outcome.passed(task.floor) else "did not pass"
+    verdict = "passed" if outcome.passed(task.goal) else "did not pass"
     reached = "not reached" if outcome.steps is None else f"reached in {outcome.steps:,} env steps"
     _say(
         f"{task.name} seed {seed}: {verdict}: stop value {reached}, return of fresh episodes "
@@ -124,7 +124,7 @@ def record(jobs: Sequence[Job], root: Path, failed: Sequence[Job]) -> int:
         if task.name in new:
             present = [s for s in task.seeds if load_outcome(root, task, s) is not None]
             draw(HERE, root, task, present)
-    passed = all(o.passed(t.floor) for t in TASKS for o in new.get(t.name, []))
+    passed = all(o.passed(t.goal) for t in TASKS for o in new.get(t.name, []))
     _say(f"written to {HERE.name}/: results.json, README.md and the curves")
     return 0 if passed and not failed else 1
 
@@ -144,7 +144,7 @@ def check(jobs: Sequence[Job], root: Path, failed: Sequence[Job]) -> int:
         f"{t.name} seed {o.seed}"
         for t in TASKS
         for o in new.get(t.name, [])
-        if not o.passed(t.floor)
+        if not o.passed(t.goal)
     ]
     if missed:
         _say(f"did not pass: {', '.join(missed)}")

@@ -31,8 +31,8 @@ class Outcome:
     commit: str
     date: str
 
-    def passed(self, floor: float) -> bool:
-        return self.steps is not None and self.mean >= floor
+    def passed(self, goal: float) -> bool:
+        return self.steps is not None and self.mean >= goal
 
 
 def run_directory(root: Path, task: Task, seed: int) -> Path:

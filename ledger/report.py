@@ -23,9 +23,8 @@ What the zoo's configs reach, written by `make ledger`. Every seed trains until 
 reaches the stop value of the config, or until the limit of env steps. Then the last checkpoint, not
 the best one, plays {FRESH_EPISODES} fresh episodes, from starts that training never saw. A seed has
 passed if it reached the stop value within the limit *and* the mean of the fresh episodes is at
-least the goal. (CartPole with 200 steps keeps the usual evaluation by 5 episodes, which may stop
-early by luck: there the fresh episodes may fall short of the goal by 10.) `python -m ledger
---check` trains anew and tells whether the results got worse by more than chance explains.
+least the goal. `python -m ledger --check` trains anew and tells whether the results got worse by
+more than chance explains.
 """
 
 
@@ -106,7 +105,7 @@ def _overview(tasks: Sequence[Task], results: Mapping[str, Sequence[Outcome]]) -
     ]
     for task in tasks:
         outcomes = results[task.name]
-        passed = sum(o.passed(task.floor) for o in outcomes)
+        passed = sum(o.passed(task.goal) for o in outcomes)
         steps = [np.inf if o.steps is None else o.steps for o in outcomes]
         means = [o.mean for o in outcomes]
         lines.append(

@@ -29,13 +29,7 @@ class Task:
     goal: float
     limit: int
     """Most env steps."""
-    slack: float = 0.0
-    """How far the mean of fresh episodes may fall short of the goal."""
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-
-    @property
-    def floor(self) -> float:
-        return self.goal - self.slack
 
     def configs(self, directory: Path) -> tuple[Any, dict[str, Any]]:
         """main_config with its results in `directory`, and create_config."""
@@ -57,7 +51,6 @@ TASKS = (
         module=f"{_CARTPOLE}.cartpole_dqn_config",
         goal=195.0,
         limit=3_000,
-        slack=10.0,  # the established config stops by 5 episodes, which may be lucky ones
     ),
     Task(
         name="cartpole_v1_dqn",

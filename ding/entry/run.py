@@ -165,8 +165,8 @@ class Run:
 
     def begin(self) -> None:
         """Load what the config says, and fill the buffer by random actions if it asks for it."""
-        if self.learner.train_iter or self.collector.envstep:
-            return  # resumed
+        if not self._is_new:
+            return
         load_path = self.cfg.policy.load_path
         if load_path:
             self.learner.load_checkpoint(load_path)
@@ -177,6 +177,7 @@ class Run:
             self.collector.reset_policy(get_random_policy(self.policy.collect_mode, space))
             self.buffer.push(self.collector.collect(n_sample=size, random_collect=True))
             self.collector.reset_policy(self.policy.collect_mode)
+        self.save()  # a run can be resumed from its first step on
 
     def evaluate_if_due(self) -> bool:
         """Evaluate every `eval_freq` updates; True when the stop value is reached."""
@@ -265,8 +266,9 @@ class Run:
                 f"all is saved in {self.directory}, go on with --resume {self.directory}"
             )
         else:
-            if self.evaluator.should_eval(self.learner.train_iter) or not self.evaluator.history:
-                self._evaluate()
+            history, train_iter = self.evaluator.history, self.learner.train_iter
+            if not history or history[-1]["train_iter"] != train_iter:
+                self._evaluate()  # what is reported is the policy as it is left behind
             self.learner.call_hook("after_run")
             self.save()
         return self._report()

@@ -180,7 +180,7 @@ def encoder_for(
     norm_type: str | None = None,
 ) -> Encoder:
     """The encoder that fits the observation: dict, image (C, H, W) or vector."""
-    if not hidden_size_list:
+    if not shape_of(hidden_size_list, "encoder_hidden_size_list"):
         raise ConfigError("encoder_hidden_size_list is empty; it needs at least one size")
     if isinstance(obs_shape, Mapping):
         return DictEncoder(obs_shape, hidden_size_list, activation, norm_type)

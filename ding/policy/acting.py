@@ -52,25 +52,28 @@ def epsilon_greedy(q: np.ndarray, eps: float, rng: np.random.Generator) -> np.nd
     return action
 
 
-def sample_categorical(
-    logit: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Actions (N,) drawn from (N, A) logits, and their log-probabilities (N,).
+def sample_categorical(logit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Actions (N,) drawn from (N, A) logits.
 
-    Of independent exponential clocks with rates p, clock i rings first with probability p_i.
+    Of exponential clocks with rates p, clock i rings first with probability p_i.
     """
-    shifted = logit - np.maximum.reduce(logit, axis=1, keepdims=True)
-    weight = np.exp(shifted)
     clock = rng.standard_exponential(logit.shape, dtype=np.float32)
-    action = (weight / clock).argmax(axis=1)
-    flat = action + np.arange(0, logit.size, logit.shape[1])
-    return action, shifted.ravel()[flat] - np.log(np.add.reduce(weight, axis=1))
+    return (logit - np.log(clock)).argmax(axis=1)
 
 
-def sample_gaussian(
-    mu: np.ndarray, sigma: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Actions (N, A) drawn from independent normals, and their log-probabilities (N,)."""
-    noise = rng.standard_normal(mu.shape, dtype=np.float32)
-    log_prob = -0.5 * noise * noise - np.log(sigma) - _LOG_SQRT_2PI
-    return mu + sigma * noise, log_prob.sum(axis=1)
+def sample_gaussian(mu: np.ndarray, sigma: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Actions (N, A) drawn from independent normals."""
+    return mu + sigma * rng.standard_normal(mu.shape, dtype=np.float32)
+
+
+def categorical_log_prob(logit: np.ndarray, action: np.ndarray) -> np.ndarray:
+    """Log-probabilities (N,) of the actions (N,) under (N, A) logits."""
+    shifted = logit - np.maximum.reduce(logit, axis=1, keepdims=True)
+    taken = shifted[np.arange(len(action)), action]
+    return taken - np.log(np.add.reduce(np.exp(shifted), axis=1))
+
+
+def gaussian_log_prob(mu: np.ndarray, sigma: np.ndarray, action: np.ndarray) -> np.ndarray:
+    """Log-probabilities (N,) of the actions (N, A) under independent normals."""
+    noise = (action - mu) / sigma
+    return -(0.5 * noise * noise + np.log(sigma) + _LOG_SQRT_2PI).sum(axis=1)

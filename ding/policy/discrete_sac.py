@@ -59,8 +59,7 @@ class DiscreteSACPolicy(SACPolicy):
 
     def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        action, _ = sample_categorical(self._actor(obs)["logit"], self._rng)
-        return ByEnv(env_id, {"action": action})
+        return ByEnv(env_id, {"action": sample_categorical(self._actor(obs)["logit"], self._rng)})
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from ding.policy import acting
 from ding.policy.acting import acting_model, sample_categorical, sample_gaussian
 from ding.policy.base import Policy, takes_all_envs
 from ding.policy.config import (
@@ -129,6 +130,7 @@ class PPOPolicy(Policy):
         columns, learn = columns_of(data), self.cfg.learn
         size = len(columns["reward"])
         self._check_size(size)
+        self._return_scale.update(columns["return"])
         outputs = []
         for epoch in range(learn.epoch_per_collect):
             if epoch > 0 and self.cfg.recompute_adv:
@@ -139,7 +141,6 @@ class PPOPolicy(Policy):
                 loss, metrics = self._step(take(shuffled, slice(start, start + learn.batch_size)))
                 lr = self._optimizer.param_groups[0]["lr"]
                 outputs.append({"cur_lr": lr, "total_loss": loss, **metrics})
-        self._return_scale.update(columns["return"])
         return outputs
 
     def _check_size(self, size: int) -> None:
@@ -201,10 +202,10 @@ class PPOPolicy(Policy):
 
     def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        action, log_prob = self._sample(self._actor(obs)["logit"])
-        return ByEnv(env_id, {"action": action, "log_prob": log_prob})
+        logit = self._actor(obs)["logit"]
+        return ByEnv(env_id, {"action": self._sample(logit), "logit": logit})
 
-    def _sample(self, logit: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _sample(self, logit: Any) -> np.ndarray:
         if self.cfg.action_space == "discrete":
             return sample_categorical(logit, self._rng)
         return sample_gaussian(logit["mu"], logit["sigma"], self._rng)
@@ -212,14 +213,20 @@ class PPOPolicy(Policy):
     def _process_transition(
         self, obs: Any, policy_output: dict[str, Any], timestep: Any
     ) -> dict[str, Any]:
-        return {
-            **super()._process_transition(obs, policy_output, timestep),
-            "log_prob": policy_output["log_prob"],
-        }
+        picked = super()._process_transition(obs, policy_output, timestep)
+        return {**picked, "logit": policy_output["logit"]}
 
     @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
-        return Rows(self._with_advantage(columns_of(transitions)))
+        steps = columns_of(transitions)
+        log_prob = self._log_prob_of(steps["logit"], steps["action"])
+        kept = {name: column for name, column in steps.items() if name != "logit"}
+        return Rows(self._with_advantage({**kept, "log_prob": log_prob}))
+
+    def _log_prob_of(self, logit: Any, action: np.ndarray) -> np.ndarray:
+        if self.cfg.action_space == "discrete":
+            return acting.categorical_log_prob(logit, action)
+        return acting.gaussian_log_prob(logit["mu"], logit["sigma"], action)
 
     def _with_advantage(self, steps: Batch) -> Batch:
         """Add columns value, advantage and return, by the critic as it is now."""

@@ -177,7 +177,7 @@ class SACPolicy(Policy):
     def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
         logit = self._actor(obs)["logit"]
-        action, _ = sample_gaussian(logit["mu"], logit["sigma"], self._rng)
+        action = sample_gaussian(logit["mu"], logit["sigma"], self._rng)
         return ByEnv(env_id, {"action": np.tanh(action)})
 
     @takes_all_envs

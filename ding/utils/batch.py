@@ -254,6 +254,8 @@ class ByEnv(dict[int, Any]):
     def __init__(self, ids: np.ndarray, stacked: Any) -> None:
         self.ids = ids
         self.stacked = stacked
+        # Not empty even before it is filled: C code (json) looks at the size without asking.
+        super().__setitem__(-1, None)
 
     def _rows(self) -> Sequence[Any]:
         return [take(self.stacked, i) for i in range(len(self.ids))]
@@ -261,6 +263,7 @@ class ByEnv(dict[int, Any]):
     def _fill(self) -> None:
         if not self._filled:
             self._filled = True
+            super().clear()
             super().update(zip(self.ids.tolist(), self._rows(), strict=True))
 
     def __len__(self) -> int:

@@ -227,7 +227,7 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_kill_9_at_any_moment(kind: str, tmp_path: Path) -> None:
-    """With a checkpoint after every iteration most kills hit the writing of one."""
+    """A real SIGKILL while a state is written in every iteration; chance says where it hits."""
     steps = LIMITS[kind]["max_env_step"]
     serial_pipeline(pair(kind, exp_name="whole"), seed=0, max_env_step=steps)
     config = config_file(tmp_path, kind, {"exp_name": "cut", "checkpoint_seconds": 0.0})

@@ -1,4 +1,3 @@
-import numpy as np
 import torch
 from torch.distributions import (
     Categorical,

@@ -227,16 +227,20 @@ class BaseEnvManager(EnvManager):
         return ids, self._action_rows(stacked, len(ids))
 
     def _step_envs(self, ids: list[int], actions: list[Any]) -> list[BaseEnvTimestep]:
-        return list(map(self._step_env, ids, actions))
-
-    def _step_env(self, i: int, action: Any) -> BaseEnvTimestep:
-        try:
-            if self._step_timeout is None:
-                return self._envs[i].step(action)
-            with self._deadline("step", i):
-                return self._envs[i].step(action)
-        except Exception as error:  # An env may raise anything.
-            return self._broken_step(i, error)
+        steps: list[BaseEnvTimestep] = []
+        pairs = zip(ids, actions, strict=True)
+        while len(steps) < len(ids):
+            # One `try` for all: the iterator goes on behind the env that failed.
+            try:
+                if self._step_timeout is None:
+                    for i, action in pairs:
+                        steps.append(self._envs[i].step(action))
+                for i, action in pairs:
+                    with self._deadline("step", i):
+                        steps.append(self._envs[i].step(action))
+            except Exception as error:  # An env may raise anything.
+                steps.append(self._broken_step(i, error))
+        return steps
 
     def _broken_step(self, i: int, error: Exception) -> BaseEnvTimestep:
         """Stands in for the step that failed; `_after_failures` deals with the env."""

@@ -16,6 +16,7 @@ from easydict import EasyDict
 from ding.envs.base_env import StepByEnv
 from ding.envs.manager.columns import ActionRows, ObsColumns
 from ding.utils.batch import ByEnv, take
+from ding.utils.errors import ConfigError
 
 _REMEMBERED_ACTIONS = 8
 ResetParam = Mapping[int, Mapping[str, Any] | None]
@@ -29,6 +30,10 @@ class EnvState(IntEnum):
     DONE = 4
     ERROR = 5
     NEED_RESET = 6
+
+
+class BadRetryTypeError(ConfigError, AssertionError):
+    """`retry_type` is neither 'reset' nor 'renew'; handlers of an assertion see it too."""
 
 
 class EnvManager(ABC):
@@ -65,9 +70,10 @@ class EnvManager(ABC):
             raise ValueError("env_fn must be a list of callables that make one env each")
         self._cfg: dict[str, Any] = {**self.config, **(cfg or {})}
         retry_type = self._cfg["retry_type"]
-        assert retry_type in ("reset", "renew"), (
-            f"retry_type: 'reset' or 'renew', not {retry_type!r}"
-        )
+        if retry_type not in ("reset", "renew"):
+            raise BadRetryTypeError(
+                f"env.manager.retry_type: 'reset' or 'renew', not {retry_type!r}"
+            )
         self._env_fn = list(env_fn)
         self._step_timeout: float | None = self._cfg["step_timeout"]
         self._max_retry = max(int(self._cfg["max_retry"]), 1)

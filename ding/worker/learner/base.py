@@ -50,7 +50,7 @@ class LogBuffer:
 
 def _mean(values: list[Any]) -> float:
     if isinstance(values[0], torch.Tensor):
-        return float(torch.stack([v.detach().float().mean() for v in values]).mean())
+        return float(torch.stack(values).detach().float().mean())
     return float(np.mean(values))
 
 

@@ -5,7 +5,7 @@ cartpole_dqn_config = dict(
     env=dict(
         collector_env_num=8,
         evaluator_env_num=5,
-        n_evaluator_episode=5,
+        n_evaluator_episode=100,
         stop_value=195,
     ),
     policy=dict(
