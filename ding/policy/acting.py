@@ -6,10 +6,12 @@ Letters in shapes: N envs, A actions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from ding.model.numpy_forward import numpy_policy
@@ -30,6 +32,7 @@ def acting_model(model: nn.Module, mode: str | None = None) -> Forward:
     """
     in_numpy = numpy_policy(model, mode)
     if in_numpy is not None:
+        _use_one_blas_thread()
         return in_numpy
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     kwargs = {} if mode is None else {"mode": mode}
@@ -40,6 +43,12 @@ def acting_model(model: nn.Module, mode: str | None = None) -> Forward:
             return to_ndarray(model(inputs, **kwargs))
 
     return in_torch
+
+
+@cache
+def _use_one_blas_thread() -> None:
+    """A few rows per product: NumPy's threads only wait for each other (and for torch's)."""
+    threadpool_limits(1, user_api="blas")
 
 
 def epsilon_greedy(q: np.ndarray, eps: float, rng: np.random.Generator) -> np.ndarray:
