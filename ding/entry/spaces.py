@@ -8,7 +8,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from ding.policy import get_policy_cls
 from ding.utils.errors import ConfigError
+from ding.utils.registry import POLICY_REGISTRY
 
 
 def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
@@ -58,21 +60,35 @@ def _normal(shape: Any) -> Any:
     return [int(n) for n in shape] if isinstance(shape, (list, tuple)) else [int(shape)]
 
 
-_KINDS = {"dqn": "discrete", "discrete_sac": "discrete", "sac": "continuous"}
-_INSTEAD = {"dqn": "sac", "discrete_sac": "sac", "sac": "discrete_sac"}
+def action_kind(space: gym.Space) -> str:
+    """'discrete', 'multi_discrete', 'continuous' or, for nested spaces, 'hybrid'."""
+    for cls, kind in (
+        (gym.spaces.Discrete, "discrete"),
+        (gym.spaces.MultiDiscrete, "multi_discrete"),
+        (gym.spaces.Box, "continuous"),
+    ):
+        if isinstance(space, cls):
+            return kind
+    return "hybrid"
 
 
 def _check_kind(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
-    kind = "continuous" if isinstance(space, gym.spaces.Box) else "discrete"
+    kind, name = action_kind(space), policy_cfg["type"]
+    known = get_policy_cls(policy_cfg).action_kinds
+    if known is not None and kind not in known:
+        others = [other for other in POLICY_REGISTRY.query() if _acts_in(other, kind)]
+        instead = f"; use for example '{others[0]}'" if others else ""
+        raise ConfigError(
+            f"policy '{name}' is for {' and '.join(known)} actions, but the env's are {kind} "
+            f"({space}){instead}"
+        )
     wanted = policy_cfg.get("action_space")
-    if wanted is not None and wanted != kind and wanted in ("discrete", "continuous"):
+    if known is not None and wanted in known and wanted != kind:
         raise ConfigError(
             f"policy.action_space = '{wanted}', but the env's actions are {kind} ({space}); "
             f"set policy.action_space = '{kind}'"
         )
-    name = policy_cfg["type"]
-    if name in _KINDS and _KINDS[name] != kind:
-        raise ConfigError(
-            f"policy '{name}' is for {_KINDS[name]} actions, but the env's are {kind} ({space}); "
-            f"use for example '{_INSTEAD[name]}'"
-        )
+
+
+def _acts_in(policy: str, kind: str) -> bool:
+    return kind in (getattr(POLICY_REGISTRY.get(policy), "action_kinds", None) or ())

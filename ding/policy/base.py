@@ -83,6 +83,8 @@ class Policy:
 
     config_class: ClassVar[type] = PolicyConfig
     config: ClassVar[dict[str, Any]] = {}
+    action_kinds: ClassVar[tuple[str, ...] | None] = None
+    """Kinds of action space that it can act in; None leaves that to the user."""
     process_rows: ClassVar[bool] = False
     """True: `_process_transition` wants one env at a time instead of stacked arrays."""
 

@@ -22,6 +22,8 @@ from ding.utils.batch import Batch, ByEnv, stacked_of
 class DiscreteSACPolicy(SACPolicy):
     """SAC with expectations over all actions where the continuous version draws one."""
 
+    action_kinds = ("discrete",)
+
     @classmethod
     def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
         return "discrete_qac"

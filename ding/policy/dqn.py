@@ -86,6 +86,7 @@ class DQNConfig(PolicyConfig):
 
 class DQNPolicy(Policy):
     config_class = DQNConfig
+    action_kinds = ("discrete",)
     cfg: DQNConfig
     check_config = staticmethod(check_samples)
 

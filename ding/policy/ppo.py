@@ -100,6 +100,7 @@ class PPOConfig(PolicyConfig):
 
 class PPOPolicy(Policy):
     config_class = PPOConfig
+    action_kinds = ("discrete", "continuous")
     cfg: PPOConfig
     check_config = staticmethod(check_samples)
 

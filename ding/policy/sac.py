@@ -67,6 +67,7 @@ class SACConfig(PolicyConfig):
 
 class SACPolicy(Policy):
     config_class = SACConfig
+    action_kinds = ("continuous",)
     cfg: SACConfig
     check_config = staticmethod(check_samples)
 

@@ -55,7 +55,7 @@ CONFIGS = [
     ("dqn", {"policy.model.action_shape": 5}, r"action_shape = 5, but the env has 2"),
     ("dqn", {"policy.model.encoder_hidden_size_list": []}, r"encoder_hidden_size_list"),
     ("dqn", {"policy.model.duelling": True}, r"policy\.model\.duelling.*'dueling'"),
-    ("dqn", {"env.env_id": "Pendulum-v1"}, r"'dqn' is for discrete actions.*'sac'"),
+    ("dqn", {"env.env_id": "Pendulum-v1"}, r"'dqn' is for discrete actions.*use for example 'ppo'"),
     ("ppo", {"policy.action_space": "continuous"}, r"set policy\.action_space = 'discrete'"),
     ("ppo", {"env.env_id": "Pendulum-v1"}, r"set policy\.action_space = 'continuous'"),
     ("ppo", {"policy.learn.batch_size": 128}, r"batch_size = 128.*n_sample = 64"),
