@@ -49,7 +49,7 @@ def norm_of(norm_type: str, size: int) -> nn.Module:
 
 
 class Layers(nn.Sequential):
-    """`nn.Sequential` without a module call per layer, which costs small networks a tenth."""
+    """`nn.Sequential` without a module call per layer, which small networks notice."""
 
     def forward(self, x: Tensor) -> Tensor:
         for layer in self._modules.values():
