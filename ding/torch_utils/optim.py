@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ding.torch_utils.compiled import CompiledStep
 from ding.utils.errors import ConfigError, nearest
 
 CLIP_TYPES = ("clip_norm", "clip_value")
@@ -144,7 +145,9 @@ def _flatten(params: list[nn.Parameter]) -> nn.Parameter:
 class GradientStep:
     """`step(batch)`: one optimizer step on `loss(batch) -> (scalar, metrics)`.
 
-    Eager, or with `compiled` as a single graph of loss, gradient, clipping and Adam.
+    Eager, or with `compiled` as a single graph of loss, gradient, clipping and Adam. That graph is
+    made once for every shape of the batch: what the loss reads besides parameters and constants
+    (a schedule, a temperature) must come in the batch.
     """
 
     def __init__(
@@ -154,8 +157,7 @@ class GradientStep:
         self._loss = loss
         self._run: Callable[[Any], tuple[Tensor, dict[str, Tensor]]] = self._eager
         if compiled:
-            self._graph = _compiled_step(module, optimizer, loss)
-            self._run = self._compiled
+            self._run = CompiledStep(module, optimizer, loss)
 
     def __call__(self, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
         return self._run(batch)
@@ -164,59 +166,3 @@ class GradientStep:
         loss, metrics = self._loss(batch)
         self._optimizer.step_on(loss)
         return loss.detach(), metrics
-
-    def _compiled(self, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
-        state = self._optimizer.state[self._optimizer.flat]
-        lr = torch.tensor(self._optimizer.param_groups[0]["lr"])
-        # The graph takes its gradients itself; other parameters that it reads need none.
-        with torch.no_grad():
-            return self._graph(self._optimizer.flat.data, state, lr, batch)
-
-
-class _LossModule(nn.Module):
-    """The loss as a module, so that `functional_call` can hand it other parameters."""
-
-    def __init__(self, module: nn.Module, loss: Loss) -> None:
-        super().__init__()
-        self.module = module
-        self._loss = loss
-
-    def forward(self, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
-        return self._loss(batch)
-
-
-def _compiled_step(
-    module: nn.Module, optimizer: Adam, loss: Loss
-) -> Callable[..., tuple[Tensor, dict[str, Tensor]]]:
-    loss_module = _LossModule(module, loss)
-    name_of = {id(p): name for name, p in loss_module.named_parameters()}
-    names = [name_of[id(p)] for p in optimizer.parameters]
-    shapes = [p.shape for p in optimizer.parameters]
-    sizes = [p.numel() for p in optimizer.parameters]
-    group = optimizer.param_groups[0]
-    (beta1, beta2), eps, decay = group["betas"], group["eps"], group["weight_decay"]
-
-    def step(
-        flat: Tensor, state: dict[str, Tensor], lr: Tensor, batch: Any
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        def of_flat(flat: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-            pieces = zip(names, flat.split(sizes), shapes, strict=True)
-            parameters = {name: piece.view(shape) for name, piece, shape in pieces}
-            return torch.func.functional_call(loss_module, parameters, (batch,))
-
-        grad, (value, metrics) = torch.func.grad_and_value(of_flat, has_aux=True)(flat)
-        optimizer.clip_(grad)
-        if decay:
-            grad = grad.add(flat, alpha=decay)
-        step, mean, square = state["step"], state["exp_avg"], state["exp_avg_sq"]
-        step.add_(1)
-        mean.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        scale = lr / (1 - beta1**step)
-        flat.sub_(scale * mean / ((square / (1 - beta2**step)).sqrt() + eps))
-        return value, metrics
-
-    # On a CPU calling the kernels from C++ instead of Python took a third off an update of PPO.
-    on_cpu = optimizer.flat.device.type == "cpu"
-    options: dict[str, Any] | None = {"cpp_wrapper": True} if on_cpu else None
-    return torch.compile(step, fullgraph=True, dynamic=False, options=options)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ding.torch_utils import (
     Adam,
@@ -77,6 +77,43 @@ def test_compiled_step_is_the_eager_one() -> None:
     eager = train(net(), 8, **options)
     compiled = train(net(), 8, compiled=True, **options)
     assert compiled == pytest.approx(eager, abs=1e-4)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs g++")
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_step_sees_what_changes_around_it() -> None:
+    """Another network's weights, its new home in memory, the learning rate, the batch's shape."""
+    assert _changing(compiled=True) == pytest.approx(_changing(compiled=False), abs=1e-4)
+
+
+def _changing(compiled: bool) -> list[float]:
+    torch.manual_seed(0)
+    model, other = nn.Linear(3, 2), nn.Linear(3, 2)
+    optimizer = Adam(model.parameters(), lr=0.1)
+
+    def loss(batch: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        with torch.no_grad():
+            target = other(batch["x"])
+        return (model(batch["x"]) - target).square().mean(), {"target": target.mean()}
+
+    step = GradientStep(model, optimizer, loss, compiled=compiled)
+
+    def losses(n: int) -> list[float]:
+        x = torch.randn(n, 3, generator=torch.Generator().manual_seed(n))
+        value, metrics = step({"x": x})
+        return [float(value), float(metrics["target"])]
+
+    seen = losses(4)
+    with torch.no_grad():
+        other.weight.mul_(2)
+        other.bias.add_(3)
+    seen += losses(4)
+    moved = Adam(other.parameters())
+    with torch.no_grad():
+        moved.flat.add_(1)
+    seen += losses(4)
+    optimizer.param_groups[0]["lr"] = 0.5
+    return seen + losses(4) + losses(4) + losses(5)
 
 
 def test_state_of_adam_continues_exactly() -> None:

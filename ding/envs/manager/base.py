@@ -126,6 +126,7 @@ class BaseEnvManager(EnvManager):
                 self._episodes[i] = 0
         if ids:
             self._reset_envs(ids)
+            self._note_states()
 
     def _repeat_static_seeds(self) -> None:
         for i in self._seeded():
@@ -135,14 +136,13 @@ class BaseEnvManager(EnvManager):
 
     def _reset_envs(self, ids: list[int]) -> None:
         """Reset these envs; their first observations become ready."""
-        rows = [self._reset_env(i) for i in ids]
-        first = self._obs_columns.stack(rows)
-        whole = self._obs is None or ids == list(range(self.env_num))
-        self._obs = first if whole else self._obs_columns.replaced(self._obs, np.array(ids), first)
-        self._note_states()
+        columns = [self._reset_env(i) for i in ids]
+        first = self._obs_columns.joined(columns)
+        whole = self._obs is None or ids == self._all_ids.tolist()
+        self._obs = first if whole else self._obs_columns.replaced(self._obs, ids, first)
 
     def _reset_env(self, i: int) -> Any:
-        """First observation of a new episode, after as many attempts as the config allows."""
+        """Column of the first observation, after as many attempts as the config allows."""
         self._states[i] = EnvState.RESET
         for attempt in range(self._max_retry):
             try:
@@ -168,10 +168,12 @@ class BaseEnvManager(EnvManager):
         if i in self._unsent:
             self._send_seed(i)
             self._unsent.discard(i)
-        with self._deadline("reset", i):
+        if self._reset_timeout is None:
             obs = self._envs[i].reset(**self._reset_params[i])
-        stack_checked(self._obs_columns, [obs])
-        return obs
+        else:
+            with self._deadline("reset", i):
+                obs = self._envs[i].reset(**self._reset_params[i])
+        return stack_checked(self._obs_columns, [obs])
 
     def _renew(self, i: int) -> None:
         if self._cfg["retry_type"] == "reset":
@@ -298,9 +300,9 @@ class BaseEnvManager(EnvManager):
                 ended.append(i)
             else:
                 self._states[i] = EnvState.NEED_RESET
-        self._note_states()
         if ended:
             self._reset_envs(ended)
+        self._note_states()
 
     def _after_failures(self, ids: list[int]) -> None:
         broken, self._broken = self._broken, {}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from ding.utils.batch import stack, take, tree_map
+from ding.utils.batch import concat, stack, take, tree_map
 
 # Up to so many numbers a Python sum is faster than a NumPy reduction.
 _FEW = 128
@@ -53,10 +53,17 @@ class ObsColumns:
             )
         return array.astype(self.dtype, copy=False)
 
-    def replaced(self, column: Any, index: np.ndarray, part: Any) -> Any:
+    def joined(self, columns: Sequence[Any]) -> Any:
+        """One column of several."""
+        return concat(columns)
+
+    def replaced(self, column: Any, index: Sequence[int] | np.ndarray, part: Any) -> Any:
         """A copy of `column` with the rows at `index` taken from `part`."""
         copy = column.copy()
-        copy[index] = part
+        if len(index) == 1:  # One number as index takes a fifth of the time of a list.
+            copy[index[0]] = part[0]
+        else:
+            copy[index] = part
         return copy
 
 
@@ -81,7 +88,7 @@ class NestedColumns(ObsColumns):
             ) from error
         return self._joined(columns)
 
-    def replaced(self, column: Any, index: np.ndarray, part: Any) -> Any:
+    def replaced(self, column: Any, index: Sequence[int] | np.ndarray, part: Any) -> Any:
         return self._joined(
             {key: p.replaced(column[key], index, part[key]) for key, p in self.parts.items()}
         )
@@ -99,7 +106,10 @@ class LooseColumns(ObsColumns):
     def stack(self, rows: Sequence[Any]) -> Any:
         return stack(rows)
 
-    def replaced(self, column: Any, index: np.ndarray, part: Any) -> Any:
+    def joined(self, columns: Sequence[Any]) -> Any:
+        return stack([row for column in columns for row in _split(column)])
+
+    def replaced(self, column: Any, index: Sequence[int] | np.ndarray, part: Any) -> Any:
         rows = _split(column)
         for i, row in zip(index, _split(part), strict=True):
             rows[i] = row

@@ -76,6 +76,7 @@ class EnvManager(ABC):
             )
         self._env_fn = list(env_fn)
         self._step_timeout: float | None = self._cfg["step_timeout"]
+        self._reset_timeout: float | None = self._cfg["reset_timeout"]
         self._max_retry = max(int(self._cfg["max_retry"]), 1)
         count = len(env_fn)
         self._all_ids = np.arange(count)
@@ -263,8 +264,11 @@ class EnvManager(ABC):
                 self._reset_params[i] = dict(param)
 
     def _note_states(self) -> None:
+        if self._states.count(EnvState.RUN) == self.env_num:
+            self._run_ids = self._all_ids
+            return
         run = [i for i, state in enumerate(self._states) if state == EnvState.RUN]
-        self._run_ids = self._all_ids if len(run) == self.env_num else np.array(run, dtype=np.int64)
+        self._run_ids = np.array(run, dtype=np.int64)
 
     def _check_open(self) -> None:
         if self.closed:
