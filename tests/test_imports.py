@@ -21,6 +21,7 @@ BELOW: dict[str, set[str]] = {
     "model": {"utils", "torch_utils", "rl_utils"},
     "policy": {"utils", "torch_utils", "rl_utils", "model", "config"},
     "worker": {"utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs"},
+    "data": {"utils", "config", "worker"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
     },

@@ -13,7 +13,7 @@ from ding.config.explain import CompiledConfig, compiled, origins_of
 from ding.config.files import config_text
 from ding.config.layout import layout
 from ding.config.merge import MISSING, Origin, lookup, merge, plain_dict, put
-from ding.config.parts import PLACES, checked_create_config, classes_of
+from ding.config.parts import PLACES, checked_create_config, classes_of, types_with
 from ding.config.rules import apply_rules, check_rules
 from ding.config.schema import deep_merge_dicts
 from ding.utils.errors import ConfigError
@@ -80,7 +80,8 @@ def compile_config(  # noqa: PLR0913  (the established signature)
     classes = classes_of(passed, create, main, auto)
     user = _combined(create, main)
     origins: dict[str, Origin] = {}
-    tree = merge(layout(classes, user, settled=auto), user, aliases=ALIASES, origins=origins)
+    schema = layout(classes, user, settled=auto)
+    tree = merge(schema, user, aliases=ALIASES, origins=origins, types_with=types_with)
     _name_sources(origins, main, named, origins_of(cfg))
     apply_rules(tree, origins, settled=auto)
     result = compiled(tree, origins, create)

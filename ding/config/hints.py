@@ -26,7 +26,12 @@ def fit(value: Any, hint: Any) -> Any:
 
 
 def fit_example(value: Any, example: Any) -> Any:
-    """Like `fit`, by a value of the same kind; None is an example of anything."""
+    """Like `fit`, by a value of the same kind; None is an example of anything.
+
+    'auto' stands for a choice that can be left open: strings and numbers are of its kind.
+    """
+    if example == "auto" and type(value) in (int, float):
+        return value
     if isinstance(example, bool):
         return _fit_bool(value)
     if isinstance(example, (int, float)):

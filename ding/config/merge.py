@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from ding.config.schema import (
 from ding.utils.errors import ConfigError, nearest
 
 MISSING: Any = object()
+TypesWith = Callable[[str, str], Sequence[str]]
 
 
 class Origin(NamedTuple):
@@ -41,14 +42,17 @@ def merge(
     *,
     aliases: Mapping[str, str] | None = None,
     origins: dict[str, Origin] | None = None,
+    types_with: TypesWith | None = None,
 ) -> dict[str, Any]:
     """The section that `schema` describes with the user's values on top, as a new dict.
 
-    `aliases` maps older spellings to today's, `origins` collects where each value came from.
+    `aliases` maps older spellings to today's, `origins` collects where each value came from,
+    `types_with` tells for a section and a key which types of that part would take the key.
     """
     if aliases and isinstance(user, Mapping):
         user = _respelt(schema, user, aliases)
-    return _Merge(schema, path, source, {} if origins is None else origins).node(schema, user, path)
+    merging = _Merge(schema, path, source, {} if origins is None else origins, types_with)
+    return merging.node(schema, user, path)
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class _Merge:
     root_path: str
     source: str
     origins: dict[str, Origin]
+    types_with: TypesWith | None = None
 
     def node(self, node: Node, user: Any, path: str) -> Any:
         if user is None and node.nullable:
@@ -94,12 +99,22 @@ class _Merge:
     def _undeclared(self, node: Node, key: Any, value: Any, path: str) -> Any:
         where = _join(path, str(key))
         if not node.open:
+            self._refuse_of_other_type(key, value, path)
             raise self._unknown(node, key, value, where)
         if not isinstance(key, str):
             raise ConfigError(f"config key {key!r} in '{path}' must be a string")
         if isinstance(value, Mapping):
             return self.node(Node(open=True), value, where)
         return self._given(Leaf(ABSENT, node.value_hint), value, where)
+
+    def _refuse_of_other_type(self, key: Any, value: Any, path: str) -> None:
+        types = self.types_with(path, str(key)) if self.types_with is not None else ()
+        if types:
+            named = " or ".join(map(repr, types))
+            raise ConfigError(
+                f"config key '{_join(path, str(key))}' (= {_short(value)}) needs "
+                f"'{path}.type' = {named}; the type chosen here has no such key"
+            )
 
     def _unknown(self, node: Node, key: Any, value: Any, path: str) -> ConfigError:
         hint = nearest(key, node.children)
@@ -176,6 +191,8 @@ def _join(path: str, key: str) -> str:
 
 
 def _like(example: Any) -> str:
+    if example == "auto":
+        return "'auto', another name or a number"
     kind = "number" if type(example) in (int, float) else type(example).__name__
     return f"a {kind} like {example!r}"
 

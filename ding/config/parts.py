@@ -124,6 +124,21 @@ def class_named(part: str, section: dict[str, Any]) -> Any:
     return registry.get(name)
 
 
+def types_with(section: str, key: str) -> list[str]:
+    """Registered types of the part that a section configures which declare this key."""
+    part = next((part for part, place in PLACES.items() if place == section), "")
+    registry = REGISTRIES.get(_REGISTRY_NAMES.get(part, part))
+    names = [] if registry is None else registry.query()
+    return [name for name in names if key in _keys_of(registry, name)]
+
+
+def _keys_of(registry: Any, name: str) -> Iterable[str]:
+    try:
+        return schema_of(registry.get(name)).children
+    except ImportError:  # it needs a package that is not installed
+        return ()
+
+
 def _wants_episodes(main: dict[str, Any], policy: Any) -> bool:
     """Whether data are counted in episodes: as the user says, or else by the policy's defaults."""
     schema = schema_of(policy)

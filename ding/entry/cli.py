@@ -11,8 +11,15 @@ from typing import Any
 from ding import __version__
 from ding.utils.errors import DingError, nearest
 
-MODES = ("serial", "serial_onpolicy", "eval")
+MODES = ("serial", "serial_onpolicy", "eval", "replay")
 _LATER = ("parallel", "dist")
+_TRAIN_ONLY = ("train_iter", "env_step", "resume")
+_REPLAY_ONLY = ("timeout", "trust")
+# Options that cannot take effect in a mode; those not named here are trainings.
+_IDLE = {
+    "eval": (*_TRAIN_ONLY, *_REPLAY_ONLY),
+    "replay": (*_TRAIN_ONLY, "config", "env", "policy", "seed", "exp_name"),
+}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,6 +51,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="go on with the newest run of this name, or with the run in DIR",
     )
+    p.add_argument("file", nargs="?", metavar="FILE", help="with -m replay: flight file of an env")
+    p.add_argument("--timeout", type=_seconds, metavar="S", help="with -m replay: limit of a step")
+    p.add_argument(
+        "--trust", action="store_true", help="with -m replay: run code that the file names"
+    )
     p.add_argument("--profile", metavar="DIR", help="write where the time goes into DIR")
     return p
 
@@ -57,6 +69,16 @@ def _count(text: str) -> int:
     if not (value >= 1 and value.is_integer()):
         raise argparse.ArgumentTypeError(f"'{text}' is not a positive whole number (like 1e5)")
     return int(value)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number of seconds")
+    return value
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,6 +98,8 @@ def _dispatch(args: argparse.Namespace) -> int:
     if args.query_registry:
         return _query(args.query_registry)
     _check_options(args)
+    if args.mode == "replay":
+        return _replay(args)
     if args.mode == "eval":
         return _eval(args)
     return _train(args)
@@ -87,9 +111,11 @@ def _check_options(args: argparse.Namespace) -> None:
         raise DingError("give either -c or -e and -p, not both")
     if args.replay_path and args.mode != "eval":
         raise DingError("--replay-path takes effect with -m eval only")
-    for name in ("train_iter", "env_step", "resume"):
-        if args.mode == "eval" and getattr(args, name):
-            raise DingError(f"--{name.replace('_', '-')} has no effect with -m eval")
+    if args.file and args.mode != "replay":
+        raise DingError(f"'{args.file}': a file without an option goes with -m replay only")
+    for name in _IDLE.get(args.mode, _REPLAY_ONLY):
+        if getattr(args, name):
+            raise DingError(f"--{name.replace('_', '-')} has no effect with -m {args.mode}")
 
 
 def _checked_mode(mode: str | None, resumed: bool) -> str:
@@ -186,6 +212,15 @@ def _eval(args: argparse.Namespace) -> int:
         if args.replay_path:
             _say(f"videos in {args.replay_path}", sys.stdout)
     return 0
+
+
+def _replay(args: argparse.Namespace) -> int:
+    from ding.entry.replay import replay
+
+    path = args.file or args.load_path
+    if not path or (args.file and args.load_path):
+        raise DingError("which flight? give one file: ding -m replay FILE")
+    return replay(path, lambda text: _say(text, sys.stdout), timeout=args.timeout, trust=args.trust)
 
 
 def _query(name: str) -> int:

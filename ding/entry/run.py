@@ -85,6 +85,8 @@ class Run:
             fit_model_to_env(self.cfg.policy, collector_env)
         state = self._open_directory(resume)
         self._is_new = state is None
+        for env in (collector_env, evaluator_env):
+            env.flights_under(self.directory)
         try:
             self.progress = Progress(str(self.directory), self.limits)
             self.policy: Policy = create_policy(self.cfg.policy, model=model)
@@ -335,10 +337,11 @@ class Run:
         self._closing.close()
 
     def _discard(self) -> None:
-        """Close all; what failed before its first env step leaves no directory behind."""
+        """Close all; what failed before its first env step leaves only records of failed envs."""
         self._closing.close()
         collector = getattr(self, "collector", None)
-        if self._is_new and (collector is None or not collector.envstep):
+        has_flights = any(self.directory.glob("flight/*.json"))
+        if self._is_new and not has_flights and (collector is None or not collector.envstep):
             shutil.rmtree(self.directory)
 
 

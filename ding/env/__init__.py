@@ -1,12 +1,15 @@
 """Another name of `ding.envs`."""
 
 from ding.envs import (
+    AsyncSubprocessEnvManager,
     BaseEnv,
     BaseEnvManager,
     BaseEnvTimestep,
     DingEnvWrapper,
     EnvState,
     StepByEnv,
+    SyncSubprocessEnvManager,
+    ThreadEnvManager,
     VecStep,
     create_env_manager,
     create_env_wrapper,
@@ -14,15 +17,20 @@ from ding.envs import (
     get_env_manager_cls,
     get_vec_env_setting,
     is_truncated,
+    load_flight,
+    replay_flight,
 )
 
 __all__ = [
+    "AsyncSubprocessEnvManager",
     "BaseEnv",
     "BaseEnvManager",
     "BaseEnvTimestep",
     "DingEnvWrapper",
     "EnvState",
     "StepByEnv",
+    "SyncSubprocessEnvManager",
+    "ThreadEnvManager",
     "VecStep",
     "create_env_manager",
     "create_env_wrapper",
@@ -30,4 +38,6 @@ __all__ = [
     "get_env_manager_cls",
     "get_vec_env_setting",
     "is_truncated",
+    "load_flight",
+    "replay_flight",
 ]

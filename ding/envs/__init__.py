@@ -10,21 +10,29 @@ from ding.envs.base_env import (
 )
 from ding.envs.gym_env import DingEnvWrapper
 from ding.envs.manager import (
+    AsyncSubprocessEnvManager,
     BaseEnvManager,
     EnvState,
     StepByEnv,
+    SyncSubprocessEnvManager,
+    ThreadEnvManager,
     create_env_manager,
     get_env_manager_cls,
 )
+from ding.envs.manager.flight.file import load_flight
+from ding.envs.manager.flight.replay import replay_flight
 from ding.envs.wrappers import create_env_wrapper
 
 __all__ = [
+    "AsyncSubprocessEnvManager",
     "BaseEnv",
     "BaseEnvManager",
     "BaseEnvTimestep",
     "DingEnvWrapper",
     "EnvState",
     "StepByEnv",
+    "SyncSubprocessEnvManager",
+    "ThreadEnvManager",
     "VecStep",
     "create_env_manager",
     "create_env_wrapper",
@@ -32,4 +40,6 @@ __all__ = [
     "get_env_manager_cls",
     "get_vec_env_setting",
     "is_truncated",
+    "load_flight",
+    "replay_flight",
 ]

@@ -58,6 +58,9 @@ class BaseEnv(ABC):
     _seed_rng: np.random.Generator | None = None
     _seed_is_fresh = False
 
+    episode_seed: int | None = None
+    """Seed of the running episode, as `_next_seed` gave it: what a replay of it needs."""
+
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         self._cfg: Any = cfg
 
@@ -86,9 +89,9 @@ class BaseEnv(ABC):
         if self._seed_rng is None:
             return None
         fresh, self._seed_is_fresh = self._seed_is_fresh, False
-        if fresh and not self._dynamic_seed:
-            return self._seed
-        return int(self._seed_rng.integers(2**31))
+        as_given = fresh and not self._dynamic_seed
+        self.episode_seed = self._seed if as_given else int(self._seed_rng.integers(2**31))
+        return self.episode_seed
 
     @property
     def observation_space(self) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from ding.rl_utils.gae import gae, gae_advantages, gae_data
+from ding.rl_utils.scan import ROWS, kernels
 from ding.utils.batch import Batch, Rows, columns_of, concat, length, stack, take, tree_map, unstack
 from ding.utils.errors import nearest
 
@@ -36,15 +37,27 @@ def nstep_transitions(steps: Batch, nstep: int, gamma: float) -> Batch:
     last = _last_used(steps["end"], nstep)
     done = terminated[last]
     n_used = last - np.arange(n) + 1
-    reward = _windows(steps["reward"], last, nstep)
-    powers = np.power(gamma, np.arange(nstep)).astype(np.float32)
     return {
         **steps,
-        "reward": (np.moveaxis(reward, 1, -1) @ powers).astype(np.float32, copy=False),
+        "reward": _discounted_sums(steps["reward"], last, nstep, gamma),
         "next_obs": take(steps["next_obs"], last),
         "done": done,
         "discount": (~done * np.power(float(gamma), n_used)).astype(np.float32),
     }
+
+
+def _discounted_sums(reward: np.ndarray, last: np.ndarray, nstep: int, gamma: float) -> np.ndarray:
+    """Of the rewards from each row to its `last`, float32."""
+    powers = np.power(gamma, np.arange(nstep)).astype(np.float32)
+    module = kernels(len(reward), ROWS)
+    if module is not None and reward.ndim == 1 and reward.dtype == np.float32:
+        return module.nstep_sums(np.ascontiguousarray(reward), last, powers)
+    n_more = (last - np.arange(len(last))).reshape(-1, *[1] * (reward.ndim - 1))
+    total = reward.astype(np.result_type(reward.dtype, np.float32))
+    for k in range(1, nstep):
+        more, sums = powers[k] * reward[k:], total[:-k]
+        np.add(sums, more, out=sums, where=n_more[:-k] >= k)
+    return total.astype(np.float32, copy=False)
 
 
 def _terminated(steps: Batch) -> np.ndarray:
@@ -65,7 +78,7 @@ def _windows(reward: np.ndarray, last: np.ndarray, nstep: int) -> np.ndarray:
     index = np.arange(len(last))[:, None] + np.arange(nstep)
     inside = index <= last[:, None]
     window = reward[np.minimum(index, len(last) - 1)]
-    return window * inside.reshape(inside.shape + (1,) * (window.ndim - 2))
+    return np.where(inside.reshape(inside.shape + (1,) * (window.ndim - 2)), window, 0)
 
 
 def _with_columns(data: Sequence[Any], new: Batch) -> list[Any]:
@@ -202,3 +215,12 @@ def _padded(columns: Batch, n: int, null_transition: Mapping[str, Any] | None) -
         null |= stack([dict(null_transition)])
     real = {**columns, "null": np.zeros(length(columns), dtype=bool)}
     return concat([real, *[{**null, "null": np.ones(1, dtype=bool)}] * n])
+
+
+class Adder:
+    """The functions above under one name."""
+
+    get_gae = staticmethod(get_gae)
+    get_gae_with_default_last_value = staticmethod(get_gae_with_default_last_value)
+    get_nstep_return_data = staticmethod(get_nstep_return_data)
+    get_train_sample = staticmethod(get_train_sample)

@@ -64,14 +64,26 @@ class OUNoise(BaseNoise):
         x0: float | Tensor = 0.0,
     ) -> None:
         self.mu, self.sigma, self.theta, self.dt = mu, sigma, theta, dt
-        self.x0 = x0
+        self._x0 = x0
         self._x: float | Tensor = x0
 
-    def __call__(self, shape: Sequence[int], device: Any = None) -> Tensor:
+    @property
+    def x0(self) -> float | Tensor:
+        """Where an episode begins; setting it begins one."""
+        return self._x0
+
+    @x0.setter
+    def x0(self, x0: float | Tensor) -> None:
+        self._x0 = x0
+        self.reset()
+
+    def __call__(self, shape: Sequence[int], device: Any = None, mu: float | None = None) -> Tensor:
+        """The next noise; `mu` takes the place of the own one this time."""
         previous = self._x
+        mu = self.mu if mu is None else mu
         if not isinstance(previous, Tensor) or previous.shape != torch.Size(shape):
             previous = torch.zeros(*shape, device=device) + self.x0
-        drift = self.theta * (self.mu - previous) * self.dt
+        drift = self.theta * (mu - previous) * self.dt
         shock = self.sigma * math.sqrt(self.dt) * torch.randn(*shape, device=device)
         self._x = previous + drift + shock
         return self._x
@@ -80,11 +92,11 @@ class OUNoise(BaseNoise):
         self._x = self.x0
 
 
-_NOISES: dict[str, type[BaseNoise]] = {"gauss": GaussianNoise, "ou": OUNoise}
+noise_mapping: dict[str, type[BaseNoise]] = {"gauss": GaussianNoise, "ou": OUNoise}
 
 
 def create_noise_generator(noise_type: str, noise_kwargs: Mapping[str, Any]) -> Any:
     """The noise of this name ('gauss' or 'ou')."""
-    if noise_type not in _NOISES:
-        raise KeyError(f"unknown noise type '{noise_type}'{nearest(noise_type, _NOISES)}")
-    return _NOISES[noise_type](**noise_kwargs)
+    if noise_type not in noise_mapping:
+        raise KeyError(f"unknown noise type '{noise_type}'{nearest(noise_type, noise_mapping)}")
+    return noise_mapping[noise_type](**noise_kwargs)

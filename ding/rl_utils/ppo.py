@@ -93,8 +93,10 @@ def clipped_surrogate(
 ) -> Tensor:
     """(B,): the pessimistic objective; `dual_clip` bounds it below for negative advantages."""
     objective = torch.min(ratio * adv, ratio.clamp(1 - clip_ratio, 1 + clip_ratio) * adv)
-    if dual_clip is None:
-        return objective
+    return objective if dual_clip is None else bounded_below(objective, adv, dual_clip)
+
+
+def bounded_below(objective: Tensor, adv: Tensor, dual_clip: float) -> Tensor:
     return torch.where(adv < 0, torch.max(objective, dual_clip * adv), objective)
 
 
@@ -130,21 +132,21 @@ def ppo_error_continuous(
 def ppo_policy_error(
     data: ppo_policy_data, clip_ratio: float = 0.2, dual_clip: float | None = None
 ) -> tuple[ppo_policy_loss, ppo_info]:
-    log_prob, entropy = _log_prob_entropy(data.logit_new, data.action)
+    log_prob, entropy = log_prob_entropy(data.logit_new, data.action)
     with torch.no_grad():
-        log_prob_old, _ = _log_prob_entropy(data.logit_old, data.action)
-    return _policy_error(log_prob, log_prob_old, entropy, data, clip_ratio, dual_clip)
+        log_prob_old, _ = log_prob_entropy(data.logit_old, data.action)
+    return policy_error(log_prob, log_prob_old, entropy, data, clip_ratio, dual_clip)
 
 
 def ppo_policy_error_continuous(
     data: ppo_policy_data_continuous, clip_ratio: float = 0.2, dual_clip: float | None = None
 ) -> tuple[ppo_policy_loss, ppo_info]:
-    mu, sigma = _mu_sigma(data.mu_sigma_new)
+    mu, sigma = mu_sigma(data.mu_sigma_new)
     action = data.action.reshape(mu.shape)
     log_prob, entropy = gaussian_log_prob(mu, sigma, action), gaussian_entropy(sigma)
     with torch.no_grad():
-        log_prob_old = gaussian_log_prob(*_mu_sigma(data.mu_sigma_old), action)
-    return _policy_error(log_prob, log_prob_old, entropy, data, clip_ratio, dual_clip)
+        log_prob_old = gaussian_log_prob(*mu_sigma(data.mu_sigma_old), action)
+    return policy_error(log_prob, log_prob_old, entropy, data, clip_ratio, dual_clip)
 
 
 def ppo_value_error(
@@ -156,33 +158,41 @@ def ppo_value_error(
     if use_value_clip:
         clipped = value_old + (value_new - value_old).clamp(-clip_ratio, clip_ratio)
         loss = torch.max(loss, (return_ - clipped).square())
-    return 0.5 * _mean(loss, weight)
+    return 0.5 * mean(loss, weight)
 
 
-def _policy_error(
+def policy_error(
     log_prob: Tensor,
     log_prob_old: Tensor,
     entropy: Tensor,
-    data: ppo_policy_data | ppo_policy_data_continuous,
+    data: Any,
     clip_ratio: float,
     dual_clip: float | None,
+    factor: Tensor | None = None,
 ) -> tuple[ppo_policy_loss, ppo_info]:
+    """From log-probabilities (B,), or (B, agents) that share an advantage; `factor` is (B,)."""
     if dual_clip is not None and dual_clip <= 1.0:
         raise ValueError(f"dual_clip must be greater than 1 (or None), got {dual_clip}")
     log_ratio = log_prob - log_prob_old
     ratio = log_ratio.exp()
-    objective = clipped_surrogate(ratio, data.adv, clip_ratio, dual_clip)
+    if ratio.ndim > data.adv.ndim:
+        ratio, entropy = ratio.mean(dim=1), entropy.mean(dim=1)
+    objective = clipped_surrogate(ratio, data.adv, clip_ratio)
+    if factor is not None:
+        objective = objective * factor
+    if dual_clip is not None:
+        objective = bounded_below(objective, data.adv, dual_clip)
     with torch.no_grad():
         clipped = ((ratio - 1).abs() > clip_ratio).to(ratio.dtype)
         info = ppo_info(-log_ratio.mean(), clipped.mean())
-    return ppo_policy_loss(-_mean(objective, data.weight), _mean(entropy, data.weight)), info
+    return ppo_policy_loss(-mean(objective, data.weight), mean(entropy, data.weight)), info
 
 
-def _mean(x: Tensor, weight: Tensor | None) -> Tensor:
+def mean(x: Tensor, weight: Tensor | None) -> Tensor:
     return x.mean() if weight is None else (x * weight).mean()
 
 
-def _log_prob_entropy(logit: Logit, action: Any) -> tuple[Tensor, Tensor]:
+def log_prob_entropy(logit: Logit, action: Any) -> tuple[Tensor, Tensor]:
     """(B,) each; several heads are independent, so theirs add up."""
     if isinstance(logit, Tensor):
         return categorical_log_prob_entropy(logit, action)
@@ -192,7 +202,7 @@ def _log_prob_entropy(logit: Logit, action: Any) -> tuple[Tensor, Tensor]:
     return torch.stack(log_probs).sum(dim=0), torch.stack(entropies).sum(dim=0)
 
 
-def _mu_sigma(mu_sigma: MuSigma) -> tuple[Tensor, Tensor]:
-    if isinstance(mu_sigma, Mapping):
-        return mu_sigma["mu"], mu_sigma["sigma"]
-    return mu_sigma[0], mu_sigma[1]
+def mu_sigma(output: MuSigma) -> tuple[Tensor, Tensor]:
+    if isinstance(output, Mapping):
+        return output["mu"], output["sigma"]
+    return output[0], output[1]

@@ -9,28 +9,38 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ding.rl_utils.scan import fused, reverse_scan
+
 Criterion = Callable[[Tensor, Tensor], Tensor]
+Gamma = float | Sequence[float] | Tensor
 
 
-def _squared_error(prediction: Tensor, target: Tensor) -> Tensor:
+def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
     return F.mse_loss(prediction, target, reduction="none")
 
 
-def _picked(q: Tensor, action: Tensor) -> Tensor:
+def picked(q: Tensor, action: Tensor) -> Tensor:
     """(B, A), (B,) -> (B,)."""
     return q.gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
 
 
-def _weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
-    return loss.mean() if weight is None else (loss * weight).mean()
+def weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
+    """Mean; a weight per sample (B,) is that of all its agents."""
+    return loss.mean() if weight is None else (loss * spread(weight, loss)).mean()
 
 
-def _not(done: Tensor, like: Tensor) -> Tensor:
-    return 1 - done.to(like.dtype)
+def continues(done: Tensor, like: Tensor) -> Tensor:
+    return 1 - spread(done, like).to(like.dtype)
+
+
+def spread(x: Tensor, like: Tensor) -> Tensor:
+    """`x` with trailing axes of one, so that a number per sample meets one per sample and agent."""
+    return x.reshape(x.shape + (1,) * (like.ndim - x.ndim)) if x.ndim < like.ndim else x
 
 
 class q_1step_td_data(NamedTuple):  # noqa: N801 (established name)
@@ -44,12 +54,12 @@ class q_1step_td_data(NamedTuple):  # noqa: N801 (established name)
 
 
 def q_1step_td_error(
-    data: q_1step_td_data, gamma: float, criterion: Criterion = _squared_error
+    data: q_1step_td_data, gamma: float, criterion: Criterion = squared_error
 ) -> Tensor:
     """Mean weighted loss of Q(s, a) against reward + gamma Q'(s', a')."""
-    next_value = _picked(data.next_q, data.next_act)
-    target = data.reward + gamma * next_value * _not(data.done, next_value)
-    return _weighted(criterion(_picked(data.q, data.act), target.detach()), data.weight)
+    next_value = picked(data.next_q, data.next_act)
+    target = data.reward + gamma * next_value * continues(data.done, next_value)
+    return weighted(criterion(picked(data.q, data.act), target.detach()), data.weight)
 
 
 class q_v_1step_td_data(NamedTuple):  # noqa: N801 (established name)
@@ -64,12 +74,12 @@ class q_v_1step_td_data(NamedTuple):  # noqa: N801 (established name)
 
 
 def q_v_1step_td_error(
-    data: q_v_1step_td_data, gamma: float, criterion: Criterion = _squared_error
+    data: q_v_1step_td_data, gamma: float, criterion: Criterion = squared_error
 ) -> tuple[Tensor, Tensor]:
     """Mean weighted loss and loss per sample of Q(s, a) against reward + gamma V(s')."""
-    target = data.reward + gamma * data.v * _not(data.done, data.v)
-    loss = criterion(_picked(data.q, data.act), target.detach())
-    return _weighted(loss, data.weight), loss
+    target = spread(data.reward, data.v) + gamma * data.v * continues(data.done, data.v)
+    loss = criterion(picked(data.q, data.act), target.detach())
+    return weighted(loss, data.weight), loss
 
 
 class v_1step_td_data(NamedTuple):  # noqa: N801 (established name)
@@ -81,13 +91,14 @@ class v_1step_td_data(NamedTuple):  # noqa: N801 (established name)
 
 
 def v_1step_td_error(
-    data: v_1step_td_data, gamma: float, criterion: Criterion = _squared_error
+    data: v_1step_td_data, gamma: float, criterion: Criterion = squared_error
 ) -> tuple[Tensor, Tensor]:
     """Mean weighted loss and loss per sample of V(s) against reward + gamma V(s')."""
     v, next_v, reward, done, weight = data
-    target = reward + gamma * (next_v if done is None else next_v * _not(done, next_v))
+    next_v = next_v if done is None else next_v * continues(done, next_v)
+    target = spread(reward, v) + gamma * next_v
     loss = criterion(v, target.detach())
-    return _weighted(loss, weight), loss
+    return weighted(loss, weight), loss
 
 
 class nstep_return_data(NamedTuple):  # noqa: N801 (established name)
@@ -100,19 +111,45 @@ class nstep_return_data(NamedTuple):  # noqa: N801 (established name)
 
 def nstep_return(
     data: nstep_return_data,
-    gamma: float | Sequence[float] | Tensor,
+    gamma: Gamma,
     nstep: int,
-    value_gamma: Tensor | None = None,
+    value_gamma: float | Tensor | None = None,
 ) -> Tensor:
-    """(B,): discounted rewards plus discounted value; `gamma` is one number or one per sample."""
+    """(B,): discounted rewards plus discounted value; `gamma` is one number or one per sample.
+
+    A value per agent, (B, A), gives a return per agent.
+    """
+    return bootstrapped(data, gamma, nstep, value_gamma=value_gamma)
+
+
+def bootstrapped(
+    data: nstep_return_data,
+    gamma: Gamma,
+    nstep: int = 1,
+    cum_reward: bool = False,
+    value_gamma: float | Tensor | None = None,
+) -> Tensor:
+    """`nstep_return`, with `cum_reward` from rewards (B,) that are summed up already.
+
+    `value_gamma` (B,) is the discount of the value where fewer than `nstep` steps were left.
+    """
     reward, next_value, done = data
+    base = torch.as_tensor(gamma, dtype=next_value.dtype, device=next_value.device)
+    if not cum_reward:
+        reward = discounted_reward(reward, base, nstep)
+    discount = base**nstep if value_gamma is None else torch.as_tensor(value_gamma).to(base)
+    follow = spread(discount, next_value) * next_value * continues(done, next_value)
+    return spread(reward, follow) + follow
+
+
+def discounted_reward(reward: Tensor, gamma: Gamma, nstep: int) -> Tensor:
+    """(T, B) -> (B,)."""
     if len(reward) != nstep:
         raise ValueError(f"reward must be (nstep, B) with nstep {nstep}, got {tuple(reward.shape)}")
     base = torch.as_tensor(gamma, dtype=reward.dtype, device=reward.device)
     exponent = torch.arange(nstep, dtype=reward.dtype, device=reward.device)
-    factor = base ** exponent.reshape(-1, *[1] * (reward.ndim - 1))
-    discount = base**nstep if value_gamma is None else value_gamma
-    return (factor * reward).sum(dim=0) + discount * next_value * _not(done, next_value)
+    factor = spread(base, reward[0]) ** exponent.reshape(-1, *[1] * (reward.ndim - 1))
+    return (factor * reward).sum(dim=0)
 
 
 class q_nstep_td_data(NamedTuple):  # noqa: N801 (established name)
@@ -127,27 +164,22 @@ class q_nstep_td_data(NamedTuple):  # noqa: N801 (established name)
 
 def q_nstep_td_error(
     data: q_nstep_td_data,
-    gamma: float | Sequence[float],
+    gamma: Gamma,
     nstep: int = 1,
     cum_reward: bool = False,
-    value_gamma: Tensor | None = None,
-    criterion: Criterion = _squared_error,
+    value_gamma: float | Tensor | None = None,
+    criterion: Criterion = squared_error,
 ) -> tuple[Tensor, Tensor]:
     """Mean weighted loss and loss per sample of Q(s, a) against the n-step return.
 
     `reward` is (T, B), with `cum_reward` the discounted sum (B,) already. `value_gamma` (B,) is the
-    discount of the value where fewer than `nstep` steps were left.
+    discount of the value where fewer than `nstep` steps were left. Actions may be (B, agents), with
+    q (B, agents, A); the agents share rewards, `done` and weights.
     """
-    next_value = _picked(data.next_n_q, data.next_n_action)
-    if cum_reward:
-        base = torch.as_tensor(gamma, dtype=next_value.dtype, device=next_value.device)
-        discount = base**nstep if value_gamma is None else value_gamma
-        target = data.reward + discount * next_value * _not(data.done, next_value)
-    else:
-        steps = nstep_return_data(data.reward, next_value, data.done)
-        target = nstep_return(steps, gamma, nstep, value_gamma)
-    loss = criterion(_picked(data.q, data.action), target.detach())
-    return _weighted(loss, data.weight), loss
+    steps = nstep_return_data(data.reward, picked(data.next_n_q, data.next_n_action), data.done)
+    target = bootstrapped(steps, gamma, nstep, cum_reward, value_gamma)
+    loss = criterion(picked(data.q, data.action), target.detach())
+    return weighted(loss, data.weight), loss
 
 
 class v_nstep_td_data(NamedTuple):  # noqa: N801 (established name)
@@ -160,13 +192,13 @@ class v_nstep_td_data(NamedTuple):  # noqa: N801 (established name)
 
 
 def v_nstep_td_error(
-    data: v_nstep_td_data, gamma: float, nstep: int = 1, criterion: Criterion = _squared_error
+    data: v_nstep_td_data, gamma: float, nstep: int = 1, criterion: Criterion = squared_error
 ) -> tuple[Tensor, Tensor]:
     """Mean weighted loss and loss per sample of V(s) against the n-step return; reward (T, B)."""
     steps = nstep_return_data(data.reward, data.next_n_v, data.done)
     target = nstep_return(steps, gamma, nstep, data.value_gamma)
     loss = criterion(data.v, target.detach())
-    return _weighted(loss, data.weight), loss
+    return weighted(loss, data.weight), loss
 
 
 def generalized_lambda_returns(
@@ -177,23 +209,40 @@ def generalized_lambda_returns(
     done: Tensor | None = None,
 ) -> Tensor:
     """Lambda returns (T, B) from values (T + 1, B) and rewards (T, B); factors may be (T, B)."""
-    gammas = torch.as_tensor(gammas, dtype=rewards.dtype, device=rewards.device).expand_as(rewards)
-    lambdas = torch.as_tensor(lambda_, dtype=rewards.dtype, device=rewards.device)
-    lambdas = lambdas.expand_as(rewards)
+    return multistep_forward_view(bootstrap_values[1:], rewards, gammas, lambda_, done)
+
+
+def multistep_forward_view(
+    bootstrap_values: Tensor,
+    rewards: Tensor,
+    gammas: float | Tensor,
+    lambda_: float | Tensor,
+    done: Tensor | None = None,
+) -> Tensor:
+    """`generalized_lambda_returns` from the values *after* each step, (T, B).
+
+    Equation 12.18 of Sutton and Barto: x[t] = r[t] + gamma ((1 - lambda) v[t + 1] + lambda x[t+1]).
+    """
+    if not isinstance(gammas, Tensor) and not isinstance(lambda_, Tensor):
+        ended = torch.zeros_like(rewards, dtype=torch.bool) if done is None else done
+        columns = bootstrap_values, rewards, ended
+        returns = fused("lambda_returns", columns, len(rewards), (gammas, lambda_))
+        if returns is not None:
+            return returns.view(rewards.shape)
+    gamma, mix = (_factor(factor, rewards) for factor in (gammas, lambda_))
     if done is not None:
-        gammas = gammas * _not(done, rewards)
-    following = bootstrap_values[1:]
-    returns = torch.empty_like(rewards)
-    later = following[-1]
-    for t in range(len(rewards) - 1, -1, -1):
-        ahead = (1 - lambdas[t]) * following[t] + lambdas[t] * later
-        later = rewards[t] + gammas[t] * ahead
-        returns[t] = later
-    return returns
+        gamma = gamma * continues(done, rewards)
+    delta = rewards + gamma * (1 - mix) * bootstrap_values
+    return reverse_scan(delta, gamma * mix, bootstrap_values[-1])
+
+
+def _factor(factor: float | Tensor, like: Tensor) -> Tensor:
+    tensor = torch.as_tensor(factor, dtype=like.dtype, device=like.device)
+    return tensor.expand_as(like)
 
 
 class td_lambda_data(NamedTuple):  # noqa: N801 (established name)
-    """`value` (T + 1, B), `reward` (T, B), `weight` (T, B)."""
+    """`value` (T + 1, B), `reward` (T, B), `weight` (T, B) or (B,)."""
 
     value: Tensor
     reward: Tensor
@@ -204,4 +253,13 @@ def td_lambda_error(data: td_lambda_data, gamma: float = 0.9, lambda_: float = 0
     """Half the mean weighted squared error of the values against their lambda returns."""
     with torch.no_grad():
         target = generalized_lambda_returns(data.value, data.reward, gamma, lambda_)
-    return 0.5 * _weighted(_squared_error(data.value[:-1], target), data.weight)
+    loss = squared_error(data.value[:-1], target)
+    return 0.5 * (loss if data.weight is None else loss * data.weight).mean()
+
+
+def discount_cumsum(x: np.ndarray, gamma: float = 1.0) -> np.ndarray:
+    """(T, ...): the discounted sum of what is left at each step, e.g. returns to go."""
+    total = np.array(x)
+    for t in range(len(total) - 2, -1, -1):
+        total[t] += gamma * total[t + 1]
+    return total

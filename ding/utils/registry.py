@@ -103,7 +103,17 @@ ENV_REGISTRY = Registry(
         "ding_env_wrapper_generated": _WRAPPER,
     },
 )
-ENV_MANAGER_REGISTRY = Registry("env_manager", {"base": "ding.envs.manager.base:BaseEnvManager"})
+ENV_MANAGER_REGISTRY = Registry(
+    "env_manager",
+    {
+        "base": "ding.envs.manager.base:BaseEnvManager",
+        "subprocess": "ding.envs.manager.subprocess:SyncSubprocessEnvManager",
+        "async_subprocess": "ding.envs.manager.subprocess:AsyncSubprocessEnvManager",
+        "thread": "ding.envs.manager.thread:ThreadEnvManager",
+        "gym_vector": "ding.envs.manager.gym_vector:GymVectorEnvManager",
+        "env_pool": "ding.envs.manager.env_pool:PoolEnvManager",
+    },
+)
 ENV_WRAPPER_REGISTRY = Registry(
     "env_wrapper",
     {

@@ -11,11 +11,21 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
+from ding.envs.base_env import VecStep
 from ding.utils.batch import ByEnv, stacked_of
 from ding.utils.errors import ConfigError, nearest
 from ding.utils.log import WorkerLog, table
 from ding.utils.registry import SERIAL_EVALUATOR_REGISTRY, class_of
-from ding.worker.collector.base import only_active
+from ding.worker.collector.ready import (
+    can_overlap,
+    check_alive,
+    check_answered,
+    only_active,
+    ready_of,
+)
+
+# Seconds until a manager whose envs step out of turn is looked at again.
+_PATIENCE = 0.1
 
 STOP_METRICS = ("return", "win_rate", "unit_step_reward")
 
@@ -189,9 +199,7 @@ class BaseSerialEvaluator:
         total, length = np.zeros(n), np.zeros(n, dtype=np.int64)
         active = np.ones(n, dtype=bool)
         while not monitor.is_finished():
-            obs = only_active(self._env.ready_obs, active)
-            env_id, output = stacked_of(self._policy.forward(obs, **policy_kwargs))
-            step = self._env.step(ByEnv(env_id, output["action"])).stacked
+            step = self._step(active, policy_kwargs)
             ids = step.env_id
             total[ids] += step.reward
             length[ids] += 1
@@ -206,6 +214,27 @@ class BaseSerialEvaluator:
                 elif "error" not in step.info[k]:
                     self._env.reset({i: None})
                 total[i], length[i] = 0.0, 0
+
+    def _step(self, active: np.ndarray, policy_kwargs: Mapping[str, Any]) -> VecStep:
+        """Steps of envs that still play, as they come; at least one."""
+        if not can_overlap(self._env):
+            actions = self._actions(ready_of(self._env, active), policy_kwargs)
+            step: VecStep = self._env.step(actions).stacked
+            check_answered(self._env, actions.ids, step.env_id)
+            return step
+        while True:
+            obs = only_active(self._env.waiting_obs, active)
+            if len(obs):
+                self._env.send(self._actions(obs, policy_kwargs))
+            elif not self._env.in_flight:
+                check_alive(self._env, active)
+            steps = self._env.recv(_PATIENCE)
+            if len(steps):
+                return steps.stacked
+
+    def _actions(self, obs: ByEnv, policy_kwargs: Mapping[str, Any]) -> ByEnv:
+        env_id, output = stacked_of(self._policy.forward(obs, **policy_kwargs))
+        return ByEnv(env_id, output["action"])
 
     def _score(self, mean: float, infos: list[dict[str, Any]]) -> float:
         if self._cfg.stop_metric == "win_rate":

@@ -18,6 +18,8 @@ def parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (registry.ENV_REGISTRY, "fake_open", fakes.OpenEnv),
         (registry.ENV_REGISTRY, "ding_env_wrapper_generated", fakes.Env),
         (registry.ENV_MANAGER_REGISTRY, "base", fakes.Manager),
+        (registry.ENV_MANAGER_REGISTRY, "fake_many", fakes.ManyProcesses),
+        (registry.ENV_MANAGER_REGISTRY, "fake_not_installed", "ding.no_such_module:Manager"),
         (registry.POLICY_REGISTRY, "fake_typed", fakes.TypedPolicy),
         (registry.POLICY_REGISTRY, "fake_user", fakes.UserPolicy),
         (registry.POLICY_REGISTRY, "fake_dict", fakes.DictPolicy),

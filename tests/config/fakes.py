@@ -100,6 +100,10 @@ class Manager:
     }
 
 
+class ManyProcesses(Manager):
+    config: ClassVar[dict[str, Any]] = {**Manager.config, "max_processes": 3, "per_process": "auto"}
+
+
 class Learner:
     config: ClassVar[dict[str, Any]] = {
         "train_iterations": int(1e9),

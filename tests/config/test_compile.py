@@ -91,6 +91,42 @@ def test_mistakes_are_named_and_nothing_is_written(main: dict[str, Any], message
     assert list(Path().iterdir()) == []
 
 
+MANY = CREATE | {"env_manager": {"type": "fake_many"}}
+
+
+def with_manager(**manager: Any) -> dict[str, Any]:
+    return main_config(env={"manager": manager})
+
+
+def test_keys_of_the_chosen_manager_type_are_taken() -> None:
+    manager = run(with_manager(max_processes=5, per_process=2), MANY).env.manager
+    assert (manager.max_processes, manager.per_process, manager.max_retry) == (5, 2, 1)
+    named_here = run(with_manager(type="fake_many", per_process="auto")).env.manager
+    assert (named_here.type, named_here.max_processes) == ("fake_many", 3)
+
+
+def test_a_key_of_another_manager_type_says_which() -> None:
+    message = (
+        "config key 'env.manager.max_processes' (= 5) needs 'env.manager.type' = 'fake_many'; "
+        "the type chosen here has no such key"
+    )
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        run(with_manager(max_processes=5))
+
+
+def test_an_unknown_manager_key_is_compared_with_the_chosen_types_own() -> None:
+    with pytest.raises(ConfigError, match=r"max_proceses' \(= 5\); did you mean 'max_processes'\?"):
+        run(with_manager(max_proceses=5), MANY)
+    with pytest.raises(ConfigError, match=r"'env\.manager\.per_process' must be 'auto'"):
+        run(with_manager(per_process=[1]), MANY)
+
+
+def test_a_key_of_another_collector_says_which() -> None:
+    main = main_config(collect={"collector": {"get_train_sample": True}})
+    with pytest.raises(ConfigError, match=r"needs 'policy\.collect\.collector\.type' = 'episode'"):
+        run(main)
+
+
 def test_what_a_dict_policy_leaves_out_must_be_settled() -> None:
     create = CREATE | {"policy": {"type": "fake_dict"}}
     with pytest.raises(ConfigError, match=r"'policy.on_policy' is required: .*on_policy=False"):

@@ -65,18 +65,44 @@ def test_what_does_not_fit(value: Any, hint: Any) -> None:
 
 @pytest.mark.parametrize(
     ("value", "example"),
-    [(1.5, 1), (1, 1.5), (float("inf"), 3), ((1,), [2]), ("a", "b"), (3, None), (False, True)],
+    [
+        (1.5, 1),
+        (1, 1.5),
+        (float("inf"), 3),
+        ((1,), [2]),
+        ("a", "b"),
+        (3, None),
+        (False, True),
+        ("sync", "auto"),
+        (4, "auto"),
+        (0.5, "auto"),
+    ],
 )
 def test_examples_stand_for_their_kind(value: Any, example: Any) -> None:
     assert fit_example(value, example) == value
 
 
 @pytest.mark.parametrize(
-    ("value", "example"), [(True, 1), (1, True), (None, 1), (3, "a"), ("a", []), ("1", 1.0)]
+    ("value", "example"),
+    [
+        (True, 1),
+        (1, True),
+        (None, 1),
+        (3, "a"),
+        ("a", []),
+        ("1", 1.0),
+        (True, "auto"),
+        ([], "auto"),
+    ],
 )
 def test_what_is_unlike_the_example(value: Any, example: Any) -> None:
     with pytest.raises(Misfit):
         fit_example(value, example)
+
+
+@pytest.mark.parametrize("value", ["auto", "sync", 4, 0.5])
+def test_auto_stands_for_names_and_numbers(value: Any) -> None:
+    assert fit_example(value, "auto") == value
 
 
 def test_hints_are_described_as_written() -> None:

@@ -233,5 +233,8 @@ def test_env_with_nan(where: str, capsys: Any, tmp_path: Path, monkeypatch: Any)
     path = config_file(tmp_path, changes={"env.env_id": None})
     before = path.read_text().split("create_config = ")[0]
     path.write_text(before + f"create_config = dict(env={env!r}, policy=dict(type='dqn'))\n")
+    assert main(["-m", "serial", "-c", str(path), *LIMIT]) == 1
+    error = capsys.readouterr().err
     what = "reward is NaN" if where == "reward" else "obs is NaN"
-    refused(["-m", "serial", "-c", str(path), *LIMIT], what, capsys, tmp_path)
+    assert re.search(f"ding: error: .*{what}.*ding -m replay", error) and "Traceback" not in error
+    assert len(list(tmp_path.glob("**/flight/env0_*.json"))) == 1

@@ -48,7 +48,7 @@ class CountingEnv(BaseEnv):
             return np.zeros(3, dtype=np.float32)
         if event == "dtype":
             return np.zeros(2, dtype=complex)
-        return np.array([self.episode_seed % 1000, self.steps], dtype=np.float64)
+        return np.array([(self.episode_seed or 0) % 1000, self.steps], dtype=np.float64)
 
     def step(self, action: Any) -> BaseEnvTimestep:
         self.actions.append(action)

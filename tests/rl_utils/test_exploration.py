@@ -61,3 +61,10 @@ def test_ou_noise_is_correlated_in_time():
 def test_unknown_noise():
     with pytest.raises(KeyError, match="unknown noise type 'gaus'; did you mean 'gauss'"):
         create_noise_generator("gaus", {})
+
+
+def test_ou_noise_with_another_mean_or_start():
+    noise = OUNoise(mu=1.0, sigma=0.0, theta=0.5, dt=1.0)
+    assert noise((1,), mu=4.0).item() == 2.0
+    noise.x0 = 3.0
+    assert noise.x0 == 3.0 and noise((1,)).item() == 2.0

@@ -126,3 +126,36 @@ def test_continuous_by_hand():
     assert info.approx_kl.item() == pytest.approx(-0.5) and info.clipfrac.item() == 1.0
     pair = data._replace(mu_sigma_new=(torch.tensor([[1.0]]), torch.tensor([[1.0]])))
     assert ppo_error_continuous(pair)[0] == loss
+
+
+def test_agents_with_one_advantage_share_their_mean_ratio():
+    # ratios 2 and 0.5 of the two agents: mean 1.25, clipped to 1.2
+    new, old = (
+        torch.stack([logits(0.8), logits(0.2)], 1),
+        torch.stack([logits(0.4), logits(0.4)], 1),
+    )
+    data = ppo_policy_data(new, old, torch.tensor([[0, 0]]), torch.tensor([1.0]), None)
+    loss, _ = ppo_policy_error(data)
+    assert loss.policy_loss.item() == pytest.approx(-1.2)
+    entropy = -(0.8 * math.log(0.8) + 0.2 * math.log(0.2))
+    assert loss.entropy_loss.item() == pytest.approx(entropy)
+
+
+def test_gradients():
+    torch.manual_seed(0)
+    old, adv, return_ = torch.randn(3, 2).double(), torch.randn(3).double(), torch.randn(3).double()
+
+    def discrete(logit, value):
+        action = torch.tensor([0, 1, 1])
+        data = ppo_data(logit, old, action, value, torch.zeros(3).double(), adv, return_, None)
+        return tuple(ppo_error(data, clip_ratio=10.0)[0])
+
+    def continuous(mu, value):
+        new, before = {"mu": mu, "sigma": mu.exp()}, {"mu": old, "sigma": old.exp()}
+        zero = torch.zeros(3).double()
+        data = ppo_data_continuous(new, before, old + 1, value, zero, adv, return_, None)
+        return tuple(ppo_error_continuous(data, clip_ratio=10.0)[0])
+
+    inputs = [torch.randn(*shape).double().requires_grad_() for shape in ((3, 2), (3,))]
+    assert torch.autograd.gradcheck(discrete, inputs)
+    assert torch.autograd.gradcheck(continuous, inputs)

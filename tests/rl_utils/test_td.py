@@ -1,8 +1,10 @@
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from ding.rl_utils import (
+    discount_cumsum,
     generalized_lambda_returns,
     nstep_return,
     nstep_return_data,
@@ -127,3 +129,71 @@ def test_td_lambda():
     assert loss.item() == pytest.approx(0.5 * (2.25**2 + 1) / 2)
     loss.backward()
     assert value.grad.flatten().tolist() == [-1.125, -0.5, 0.0]
+
+
+def test_td_lambda_weight_per_sample_or_step():
+    value, reward = torch.zeros(3, 2), torch.tensor([[1.0, 3.0], [1.0, 3.0]])
+    data = td_lambda_data(value, reward, torch.tensor([0.0, 1.0]))
+    per_sample = td_lambda_error(data, gamma=0.0)
+    assert per_sample.item() == pytest.approx(0.5 * (9 + 9) / 4)
+    per_step = torch.tensor([[0.0, 0.0], [0.0, 1.0]])
+    assert td_lambda_error(data._replace(weight=per_step), 0.0).item() == pytest.approx(4.5 / 4)
+
+
+def test_agents_share_reward_done_and_weight():
+    q = torch.tensor([[[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]]])
+    action, next_action = torch.tensor([[0, 1], [0, 1]]), torch.tensor([[1, 1], [0, 0]])
+    reward, weight = torch.tensor([[1.0, 1.0], [2.0, 2.0]]), torch.tensor([1.0, 0.0])
+    data = q_nstep_td_data(q, 4 * q, action, next_action, reward, DONE, weight)
+    # targets 2 + (8, 16) / 4 for the first, 2 for the second, terminated one
+    loss, per_sample = q_nstep_td_error(data, 0.5, nstep=2)
+    assert per_sample.tolist() == [[9.0, 4.0], [1.0, 4.0]] and loss.item() == 13 / 4
+    summed = data._replace(reward=torch.tensor([2.0, 2.0]))
+    value_gamma = torch.tensor([0.25, 0.25])
+    again = q_nstep_td_error(summed, 0.5, 2, cum_reward=True, value_gamma=value_gamma)
+    assert torch.equal(again[1], per_sample)
+    v = torch.tensor([[8.0, 16.0], [8.0, 16.0]])
+    _, soft = q_v_1step_td_error(q_v_1step_td_data(q, v, action, reward[0], DONE, weight), 0.5)
+    assert soft.tolist() == [[16.0, 25.0], [0.0, 9.0]]
+    _, values = v_1step_td_error(v_1step_td_data(v, v, reward[0], DONE, None), 0.5)
+    assert values.tolist() == [[9.0, 49.0], [49.0, 225.0]]
+
+
+def test_discounted_sums_of_what_is_left():
+    x = np.array([1.0, 2.0, 4.0])
+    assert discount_cumsum(x).tolist() == [7.0, 6.0, 4.0]
+    assert discount_cumsum(x, 0.5).tolist() == [3.0, 4.0, 4.0] and x.tolist() == [1.0, 2.0, 4.0]
+
+
+def test_factors_may_differ_by_step():
+    value, reward = torch.tensor([[0.0], [2.0], [4.0]]), torch.ones(2, 1)
+    gamma, mix = torch.tensor([[0.5], [0.25]]), torch.tensor([[1.0], [0.0]])
+    returns = generalized_lambda_returns(value, reward, gamma, mix)
+    assert returns.flatten().tolist() == [1 + 0.5 * 2, 1 + 0.25 * 4]
+
+
+def test_gradients():
+    torch.manual_seed(0)
+    q, v = (torch.randn(*shape).double().requires_grad_() for shape in ((2, 2), (4, 2)))
+    reward = torch.randn(3, 2).double().requires_grad_()
+    steps = reward.detach()
+    value = torch.randn(2).double()
+
+    def losses(q, v):
+        row = q_nstep_td_data(q, NEXT_Q.double(), ACTION, NEXT_ACTION, steps, DONE, None)
+        one = q_1step_td_data(*row[:4], steps[0], DONE, None)
+        soft = q_v_1step_td_data(q, value, ACTION, steps[0], DONE, None)
+        single = v_1step_td_data(v[0], value, steps[0], DONE, None)
+        several = v_nstep_td_data(v[0], value, steps, DONE, None, None)
+        return (
+            q_nstep_td_error(row, 0.9, 3)[0],
+            q_1step_td_error(one, 0.9),
+            q_v_1step_td_error(soft, 0.9)[0],
+            v_1step_td_error(single, 0.9)[0],
+            v_nstep_td_error(several, 0.9, 3)[0],
+        )
+
+    assert torch.autograd.gradcheck(losses, (q, v))
+    assert torch.autograd.gradcheck(
+        lambda v, r: generalized_lambda_returns(v, r, 0.9, 0.8), (v, reward)
+    )

@@ -23,3 +23,9 @@ def test_symlog():
     x = torch.tensor([-(math.e - 1), 0.0, math.e**2 - 1])
     assert symlog(x).tolist() == pytest.approx([-1.0, 0.0, 2.0])
     torch.testing.assert_close(inv_symlog(symlog(x)), x)
+
+
+def test_gradients():
+    x = torch.tensor([-3.0, -0.1, 0.2, 5.0], dtype=torch.float64, requires_grad=True)
+    for transform in (value_transform, value_inv_transform, symlog, inv_symlog):
+        assert torch.autograd.gradcheck(transform, x)

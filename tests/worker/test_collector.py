@@ -11,7 +11,7 @@ import torch
 from ding.policy import PolicyFactory, PPOPolicy
 from ding.utils.errors import ConfigError
 from ding.worker import EpisodeCollector, SampleCollector, create_serial_collector
-from ding.worker.collector.base import only_active
+from ding.worker.collector.ready import only_active
 from worker.fakes import BackwardsPolicy, OldStylePolicy, RowsPolicy, dqn, manager_of
 
 GAMMA = 0.9

@@ -7,18 +7,30 @@ from typing import Any
 
 from ding.envs.base_env import BaseEnv, StepByEnv
 from ding.envs.manager.base import BaseEnvManager
-from ding.envs.manager.interface import EnvState
+from ding.envs.manager.interface import EnvManager, EnvState
+from ding.envs.manager.subprocess import AsyncSubprocessEnvManager, SyncSubprocessEnvManager
+from ding.envs.manager.thread import ThreadEnvManager
 from ding.utils.registry import ENV_MANAGER_REGISTRY, class_of
 
-__all__ = ["BaseEnvManager", "EnvState", "StepByEnv", "create_env_manager", "get_env_manager_cls"]
+__all__ = [
+    "AsyncSubprocessEnvManager",
+    "BaseEnvManager",
+    "EnvManager",
+    "EnvState",
+    "StepByEnv",
+    "SyncSubprocessEnvManager",
+    "ThreadEnvManager",
+    "create_env_manager",
+    "get_env_manager_cls",
+]
 
 
-def get_env_manager_cls(cfg: Mapping[str, Any]) -> type[BaseEnvManager]:
+def get_env_manager_cls(cfg: Mapping[str, Any]) -> type[EnvManager]:
     """The class that `type` names; `base` if it names none."""
     return class_of(ENV_MANAGER_REGISTRY, {"type": "base", **cfg})
 
 
 def create_env_manager(
     cfg: Mapping[str, Any], env_fns: Sequence[Callable[[], BaseEnv]]
-) -> BaseEnvManager:
+) -> EnvManager:
     return get_env_manager_cls(cfg)(env_fns, cfg)

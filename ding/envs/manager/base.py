@@ -8,11 +8,9 @@ from __future__ import annotations
 import logging
 import pickle
 import time
-import traceback
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +27,7 @@ from ding.envs.manager.columns import (
     stack_checked,
 )
 from ding.envs.manager.deadline import EnvTimeoutError, check_deadlines_possible, deadline
+from ding.envs.manager.flight.file import fault_kind
 from ding.envs.manager.interface import EnvManager, EnvState, ResetParam
 from ding.utils.batch import ByEnv, stacked_of, take
 from ding.utils.errors import EnvError
@@ -36,7 +35,7 @@ from ding.utils.errors import EnvError
 logger = logging.getLogger(__name__)
 
 _SAVED = (
-    *("obs", "states", "ticks", "begun", "episodes", "renewals", "reset_params"),
+    *("obs", "states", "episodes", "renewals", "reset_params"),
     *("failures", "seeds", "dynamic", "unsent"),
 )
 
@@ -109,6 +108,7 @@ class BaseEnvManager(EnvManager):
         if self._renewals[i]:  # A new env must not replay what broke the old one.
             seed = int(np.random.SeedSequence([seed, self._renewals[i]]).generate_state(1)[0])
         env, dynamic = self._envs[i], self._dynamic[i]
+        self._flights.seeded(i, seed, dynamic)
         env.seed(seed) if dynamic is None else env.seed(seed, dynamic)
         if hasattr(env.action_space, "seed"):
             env.action_space.seed(seed)
@@ -152,27 +152,35 @@ class BaseEnvManager(EnvManager):
                 obs = self._reset_once(i)
             except Exception as error:  # An env may raise anything.
                 latest = error
+                self.faults["reset"] += 1
+                if attempt + 1 < self._max_retry:
+                    logger.warning("Trying again: %s", self._flights.report(i, error))
                 continue
-            self._begun[i] = self._ticks
             self._states[i] = EnvState.RUN
             return obs
         self._states[i] = EnvState.ERROR
-        self.close()
-        raise self._failure(
+        headline = (
             f"Env {i} reset has exceeded max retries({self._max_retry}), "
-            f"and the latest exception is: {latest!r}",
-            latest,
-        ) from latest
+            f"and the latest exception is: {latest!r}"
+        )
+        failure = _failure(self._flights.report(i, latest, headline), latest)
+        self.close()
+        raise failure from latest
 
     def _reset_once(self, i: int) -> Any:
         if i in self._unsent:
             self._send_seed(i)
             self._unsent.discard(i)
-        if self._reset_timeout is None:
-            obs = self._envs[i].reset(**self._reset_params[i])
-        else:
-            with self._deadline("reset", i):
-                obs = self._envs[i].reset(**self._reset_params[i])
+        env, params = self._envs[i], self._reset_params[i]
+        self._flights.began(i, params)
+        try:
+            if self._reset_timeout is None:
+                obs = env.reset(**params)
+            else:
+                with self._deadline("reset", i):
+                    obs = env.reset(**params)
+        finally:
+            self._flights.told(i, getattr(env, "episode_seed", None))
         return stack_checked(self._obs_columns, [obs])
 
     def _renew(self, i: int) -> None:
@@ -194,13 +202,10 @@ class BaseEnvManager(EnvManager):
     def step(self, actions: Mapping[int, Any]) -> StepByEnv:
         """One step in every env that `actions` names; where an episode ends the next one begins."""
         ids, rows = self._admit(actions)
-        self._history.append((ids, rows))
         step = self._vec_step(ids, self._step_envs(ids.tolist(), rows))
-        self._ticks += 1
         if ids is self._all_ids:
             self._obs = step.obs
         else:
-            self._begun[np.setdiff1d(self._all_ids, ids)] += 1  # Their episodes stood still.
             self._obs = self._obs_columns.replaced(self._obs, ids, step.obs)
         if True in step.done.tolist():
             self._after_done(step)
@@ -226,7 +231,9 @@ class BaseEnvManager(EnvManager):
         ids, stacked = stacked_of(actions)
         if ids is not self._all_ids and ids.tolist() == self._all_ids.tolist():
             ids = self._all_ids
-        return ids, self._action_rows(stacked, len(ids))
+        rows = self._action_rows(stacked, len(ids))
+        self._flights.record(ids, stacked)
+        return ids, rows
 
     def _step_envs(self, ids: list[int], actions: list[Any]) -> list[BaseEnvTimestep]:
         steps: list[BaseEnvTimestep] = []
@@ -311,41 +318,26 @@ class BaseEnvManager(EnvManager):
                 self._failures.pop(i, None)
         worst: int | None = None
         for i, error in broken.items():
+            self.faults[fault_kind(error)] += 1
             self._failures[i] = self._failures.get(i, 0) + 1
             if self._failures[i] >= self._max_retry:
                 self._states[i] = EnvState.ERROR
                 worst = i if worst is None else worst
             else:
-                logger.warning("%s; its episode is dropped", self._report(i, error))
+                logger.warning("Dropping an episode: %s", self._flights.report(i, error))
                 self._renew(i)
                 self._reset_envs([i])
         self._note_states()
         if worst is not None:
             cause = broken[worst]
-            raise self._failure(self._report(worst, cause), cause) from cause
-
-    def _report(self, i: int, error: Exception) -> str:
-        recent = []
-        for ids, actions in self._history:
-            place = np.flatnonzero(ids == i)
-            if len(place):
-                action = actions[place[0]]
-                recent.append(action.tolist() if isinstance(action, np.ndarray) else action)
-        length = int(self._ticks - self._begun[i])
-        return (
-            f"Env {i} step failed: {error!r} (seed {self._seeds[i]}, episode step {length}, "
-            f"last actions {recent[-length:]})"
-        )
-
-    def _failure(self, message: str, cause: Exception) -> EnvError:
-        kind = EnvTimeoutError if isinstance(cause, TimeoutError) else EnvError
-        return kind(message + _place_of(cause))
+            raise _failure(self._flights.report(worst, cause), cause) from cause
 
     def state_dict(self) -> dict[str, Any]:
         """All that a bit-exact continuation needs; 'envs' is None if an env cannot be pickled."""
         self._check_open()
         return {
             "envs": self._pickled_envs(),
+            "flights": self._flights.state_dict(),
             **{name: deepcopy(getattr(self, f"_{name}")) for name in _SAVED},
             "states": [int(state) for state in self._states],  # checkpoints take plain data only
         }
@@ -370,6 +362,7 @@ class BaseEnvManager(EnvManager):
             self._begin_anew()
         else:
             self._check_thread()
+            self._flights.load_state_dict(state["flights"])
             self._envs = [pickle.loads(env) for env in state["envs"]]
             self._env_ref, self._ref_is_unused = self._envs[0], False
         self._states = [EnvState(value) for value in state["states"]]
@@ -385,13 +378,8 @@ class BaseEnvManager(EnvManager):
         self._reset_envs(list(range(self.env_num)))
 
 
-def _place_of(error: Exception) -> str:
-    """Where in the env's own code it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    # What the manager noticed itself (NaN, a wrong shape) has no place in the env.
-    if not frames or frames[-1].filename.startswith(str(Path(__file__).parent)):
-        return ""
-    return f"; raised in {frames[-1].filename}:{frames[-1].lineno} ({frames[-1].name})"
+def _failure(message: str, cause: Exception) -> EnvError:
+    return (EnvTimeoutError if isinstance(cause, TimeoutError) else EnvError)(message)
 
 
 def _not_timesteps(steps: list[Any]) -> TypeError:

@@ -196,7 +196,7 @@ class ActionRows:
             return stacked.tolist()
         if type(stacked) is np.ndarray and stacked.ndim > 1 and self._fits(stacked, count):
             return list(stacked)
-        columns = _fitting_actions(self.space, tree_map(_to_numpy, stacked), count, "action")
+        columns = fitting_actions(self.space, tree_map(to_numpy, stacked), count, "action")
         return columns.tolist() if self.as_int else _split(columns)
 
     def _fits(self, stacked: np.ndarray, count: int) -> bool:
@@ -208,19 +208,20 @@ class ActionRows:
         )
 
 
-def _fitting_actions(space: Any, columns: Any, count: int, field: str) -> Any:
+def fitting_actions(space: Any, columns: Any, count: int, field: str) -> Any:
+    """The columns of `count` actions, or `RowError` if they do not fit the space."""
     if isinstance(space, spaces.Dict):
         if not isinstance(columns, dict) or columns.keys() != space.spaces.keys():
             raise RowError(f"{field} must be a dict with the keys {list(space.spaces)}")
         return {
-            k: _fitting_actions(s, columns[k], count, f"{field}[{k!r}]") for k, s in space.items()
+            k: fitting_actions(s, columns[k], count, f"{field}[{k!r}]") for k, s in space.items()
         }
     if isinstance(space, spaces.Tuple):
         if not isinstance(columns, tuple) or len(columns) != len(space.spaces):
             raise RowError(f"{field} must be a tuple of {len(space.spaces)} parts")
         parts = zip(space.spaces, columns, strict=True)
         return tuple(
-            _fitting_actions(s, c, count, f"{field}[{i}]") for i, (s, c) in enumerate(parts)
+            fitting_actions(s, c, count, f"{field}[{i}]") for i, (s, c) in enumerate(parts)
         )
     if not isinstance(space, spaces.Space) or space.shape is None:
         return columns
@@ -243,5 +244,5 @@ def _split(columns: Any) -> list[Any]:
     return [take(columns, (k, ...)) for k in range(count)]
 
 
-def _to_numpy(leaf: Any) -> Any:
+def to_numpy(leaf: Any) -> Any:
     return leaf.detach().cpu().numpy() if hasattr(leaf, "detach") else leaf

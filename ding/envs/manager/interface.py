@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from enum import IntEnum
+from pathlib import Path
 from types import MethodType
 from typing import Any, ClassVar, Self
 
@@ -15,10 +16,10 @@ from easydict import EasyDict
 
 from ding.envs.base_env import StepByEnv
 from ding.envs.manager.columns import ActionRows, ObsColumns
+from ding.envs.manager.flight.recorder import FlightRecorder
 from ding.utils.batch import ByEnv, take
 from ding.utils.errors import ConfigError
 
-_REMEMBERED_ACTIONS = 8
 ResetParam = Mapping[int, Mapping[str, Any] | None]
 
 
@@ -53,6 +54,8 @@ class EnvManager(ABC):
         "reset_timeout": None,
         # Seconds between two attempts at a reset.
         "retry_waiting_time": 0.1,
+        # Directory for files that replay what led to an env's failure (`ding -m replay`), or None.
+        "flight_dir": "flight",
     }
     method_name_list: ClassVar[list[str]] = [
         *("reset", "step", "seed", "close", "enable_save_replay"),
@@ -85,6 +88,8 @@ class EnvManager(ABC):
         self._columns: ObsColumns | None = None
         self._splitter: ActionRows | None = None
         self._told_unpicklable = False
+        self._flights = FlightRecorder(count, self._env_fn, self._cfg)
+        self.faults: Counter[str] = Counter()
         self._seeds: list[int | None] = [None] * count
         self._dynamic: list[bool | None] = [None] * count
         self._unsent: set[int] = set()
@@ -97,15 +102,11 @@ class EnvManager(ABC):
         self._obs: Any = None
         self._states = [EnvState.VOID] * count
         self._run_ids = self._all_ids[:0]
-        # The step of an env's episode is `ticks - begun`: nothing to count per env on the way.
-        self._ticks = 0
-        self._begun = np.zeros(count, dtype=np.int64)
         self._episodes = [0] * count
         self._renewals = [0] * count
         self._reset_params: list[dict[str, Any]] = [{} for _ in range(count)]
         self._failures: dict[int, int] = {}
         self._broken: dict[int, Exception] = {}
-        self._history: deque[tuple[np.ndarray, list[Any]]] = deque(maxlen=_REMEMBERED_ACTIONS)
 
     @abstractmethod
     def launch(self, reset_param: ResetParam | None = None) -> None:
@@ -119,6 +120,11 @@ class EnvManager(ABC):
 
     @abstractmethod
     def close(self) -> None: ...
+
+    def flights_under(self, directory: str | Path) -> None:
+        """A relative `flight_dir` means one in this directory, not in the working directory."""
+        if self._cfg["flight_dir"] is not None:
+            self._flights.directory = Path(directory) / self._cfg["flight_dir"]
 
     def __enter__(self) -> Self:
         return self

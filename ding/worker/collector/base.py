@@ -2,26 +2,71 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from easydict import EasyDict
 
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
 from ding.envs.base_env import VecStep
-from ding.utils.batch import Batch, ByEnv, stack, stacked_of, take
+from ding.utils.batch import Batch, ByEnv, stack, stacked_of, take, tree_map
+from ding.utils.errors import ConfigError
 from ding.utils.log import WorkerLog, table
 from ding.utils.registry import SERIAL_COLLECTOR_REGISTRY, class_of
-from ding.worker.collector.trajectory import TrajectoryStore
+from ding.worker.collector.episodes import EpisodeLog
+from ding.worker.collector.pending import Pending
+from ding.worker.collector.ready import (
+    can_overlap,
+    check_alive,
+    check_answered,
+    gives_views,
+    in_order,
+    one_step,
+    only_active,
+    ready_of,
+    rows_at,
+    steps_at,
+)
+from ding.worker.collector.trajectory import TrajectoryStore, rows_of
+from ding.worker.collector.turns import Turns
+
+# Seconds after which a thread that waits for envs looks whether the others have given up.
+_PATIENCE = 0.1
+_PAUSE = 0.0005
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectorConfig:
+    """What the defaults of all collectors have in common."""
+
+    overlap: int | Literal["auto"] = "auto"
+    """Policy forwards that may run at once, each for the envs that wait; 'auto' adds threads while
+    the policy only waits (for a device or a service). For managers whose envs step out of turn."""
+
+
+@dataclass
+class _Run:
+    """One stretch of steps, and what ends it."""
+
+    enough: Callable[[VecStep], bool]
+    policy_kwargs: Mapping[str, Any]
+    active: np.ndarray | None
+    budget: float
+    taken: int = 0
+    patience: float = 0.0  # The first look takes only what has come since the last run.
 
 
 class ISerialCollector(ABC):
     """Env manager + collect mode + the loop between them. Returns data, stores nothing."""
 
+    config_class: ClassVar[type] = CollectorConfig
     config: ClassVar[dict[str, Any]] = {}
+    _some_stand_still = False
 
     def __init__(
         self,
@@ -33,17 +78,24 @@ class ISerialCollector(ABC):
         instance_name: str = "collector",
     ) -> None:
         self._cfg: EasyDict = to_easydict(deep_merge_dicts(self.default_config(), cfg or {}))
+        overlap = self._cfg.overlap
+        if overlap != "auto" and not (isinstance(overlap, int) and overlap >= 1):
+            raise ConfigError(
+                f"policy.collect.collector.overlap = {overlap!r}: 'auto' or a number from 1 on"
+            )
         self._log = WorkerLog(exp_name, instance_name, tb_logger)
         self._instance_name = instance_name
         self.envstep = 0
         """Env steps taken so far."""
         self.dropped_steps = 0
         """Env steps whose trajectory was abnormal and is in no sample."""
-        self._episode_count = 0
-        self._recent: deque[tuple[float, int]] = deque(maxlen=100)
+        self.stale_steps = 0
+        """Env steps that came after the policy they were acted for with was gone; in no sample."""
+        self._episodes = EpisodeLog()
         self._logged_iter = 0
         self._env: Any = None
         self._policy: Any = None
+        self._turns: Turns | None = None
         self.reset(policy, env)
 
     @classmethod
@@ -65,19 +117,31 @@ class ISerialCollector(ABC):
         """Collect from another env manager from now on, or begin new episodes in this one."""
         if env is None and self._env is None:
             raise RuntimeError("there is no env to reset; set one: reset_env(env_manager)")
-        if env is not None:
-            self._env = env
-            if env.closed:
-                env.launch()
-            else:
-                env.reset()
-        else:
+        if env is None or env is self._env:
+            self._drain()
+        if env is None:
             self._env.reset()
+        else:
+            self._set_env(env)
         n = self._env.env_num
         self._store = TrajectoryStore(n)
-        self._return = np.zeros(n, dtype=np.float64)
-        self._length = np.zeros(n, dtype=np.int64)
+        self._pending = Pending(n)
+        self._busy = np.zeros(n, dtype=bool)  # chosen to act, and their steps have not come
+        self._episodes.begin(n)
         self._forget()
+
+    def _set_env(self, env: Any) -> None:
+        if self._turns is not None:
+            self._turns.close()
+        self._env, self._turns = env, None
+        self._copies_obs = gives_views(env)
+        if can_overlap(env):
+            overlap = self._cfg.overlap
+            self._turns = Turns(None if overlap == "auto" else overlap, env.env_num)
+        if env.closed:
+            env.launch()
+        else:
+            env.reset()
 
     def reset_policy(self, policy: Any = None) -> None:
         """Collect with another collect mode from now on."""
@@ -91,7 +155,10 @@ class ISerialCollector(ABC):
             self._policy = policy
             self._rows = attribute_of(policy, "process_rows", False)
         self._check_ready()
+        if self._turns is not None:
+            self._turns.close()  # how many threads pay off is another question now
         self._policy.reset()
+        self._pending.disown()
         self._store.clear()
         self._forget()
 
@@ -103,22 +170,102 @@ class ISerialCollector(ABC):
     def _forget(self) -> None:
         """Drop what was collected but not handed out."""
 
+    # --- many steps ----------------------------------------------------------------------------
+
+    def _advance(
+        self,
+        enough: Callable[[VecStep], bool],
+        policy_kwargs: Mapping[str, Any],
+        active: np.ndarray | None = None,
+        budget: float = np.inf,
+    ) -> None:
+        """Step envs until `enough` says so of the steps that came last.
+
+        `active` names the envs that may act. Where steps overlap, `budget` limits how many are
+        begun, so that none is still under way at the end.
+        """
+        if self._turns is None:
+            over = False
+            while not over:
+                over = enough(self._step(ready_of(self._env, active), policy_kwargs))
+            return
+        # An env that waits has no step under way, whatever an interrupted run may have left.
+        self._busy[self._env.waiting_obs.ids] = False
+        run = _Run(enough, policy_kwargs, active, budget)
+        self._turns.run(partial(self._lead, run), partial(self._act, run))
+
+    def _lead(self, run: _Run) -> ByEnv | None:
+        """Store the steps that come; the envs to act for next, or None if that was enough."""
+        steps = self._env.recv(run.patience)
+        run.patience = _PATIENCE
+        if len(steps):
+            step = self._receive(steps.stacked)
+            run.taken += len(step.env_id)
+            if run.enough(step):
+                return None
+        elif not self._busy.any():
+            check_alive(self._env, run.active)
+        obs = self._choose(run)
+        if not len(obs) and not len(steps):
+            time.sleep(_PAUSE)  # A manager need not wait while it has nothing to wait for.
+        return obs
+
+    def _choose(self, run: _Run) -> ByEnv:
+        free = ~self._busy if run.active is None else run.active & ~self._busy
+        obs = only_active(self._env.waiting_obs, free)
+        if run.budget < np.inf:
+            room = int(run.budget) - run.taken - int(self._busy.sum())
+            behind = np.argsort(self._store.count[obs.ids], kind="stable")
+            obs = rows_at(obs, np.sort(behind[: max(room, 0)]))
+        self._busy[obs.ids] = True
+        return obs
+
+    def _act(self, run: _Run, obs: ByEnv) -> None:
+        """Ask the policy and let the envs step; runs beside other threads that do the same."""
+        env_id, output = self._forward(obs, run.policy_kwargs)
+        self._pending.put(env_id, obs.stacked, output)
+        self._env.send(ByEnv(env_id, output["action"]))
+
+    def _drain(self) -> None:
+        """Take in the steps that are under way."""
+        while self._turns is not None and not self._env.closed and self._env.in_flight:
+            steps = self._env.recv(_PATIENCE)
+            if len(steps):
+                self._receive(steps.stacked)
+
     # --- one step ------------------------------------------------------------------------------
+
+    def _forward(self, obs: ByEnv, policy_kwargs: Mapping[str, Any]) -> tuple[np.ndarray, Any]:
+        env_id, output = stacked_of(self._policy.forward(obs, **policy_kwargs))
+        if env_id is not obs.ids:
+            return in_order(obs.ids, env_id, output)
+        return env_id, output
 
     def _step(self, obs: ByEnv, policy_kwargs: Mapping[str, Any]) -> VecStep:
         """Act in these envs and store the transitions."""
-        env_id, output = stacked_of(self._policy.forward(obs, **policy_kwargs))
-        if env_id is not obs.ids:
-            env_id, output = _in_order(obs.ids, env_id, output)
-        stacked_obs = obs.stacked
+        env_id, output = self._forward(obs, policy_kwargs)
+        acted_on = tree_map(np.copy, obs.stacked) if self._copies_obs else obs.stacked
         timesteps = self._env.step(ByEnv(env_id, output["action"]))
         step: VecStep = timesteps.stacked
-        if step.env_id is not env_id and not np.array_equal(step.env_id, env_id):
-            at = _positions(env_id, step.env_id)
-            stacked_obs, output = take(stacked_obs, at), take(output, at)
+        as_asked = step.env_id is env_id or np.array_equal(step.env_id, env_id)
+        if not as_asked and self._some_stand_still:
+            check_answered(self._env, env_id, step.env_id)
+        if not as_asked or True in step.abnormal.tolist():
+            self._pending.put(env_id, acted_on, output)
+            return self._receive(step)
+        self._remember(acted_on, output, step)
+        return step
+
+    def _receive(self, step: VecStep) -> VecStep:
+        """Store steps, whenever they were acted for; returns those that are stored."""
+        self._busy[step.env_id] = False
+        acted_for = self._pending.arrived(step.env_id)
         if True in step.abnormal.tolist():
-            return self._drop_abnormal(stacked_obs, output, step)
-        self._remember(stacked_obs, output, step)
+            step = self._drop_abnormal(step, acted_for)
+        if self._pending.any_stale:
+            step = self._drop_stale(step)
+        if len(step.env_id):
+            self._remember(*self._pending.rows(step.env_id), step)
         return step
 
     def _remember(self, obs: Any, output: Any, step: VecStep) -> None:
@@ -132,7 +279,7 @@ class ISerialCollector(ABC):
         if not self._rows:
             return dict(self._policy.process_transition(obs, output, step))
         rows = [
-            self._policy.process_transition(take(obs, i), take(output, i), _one(step, i))
+            self._policy.process_transition(take(obs, i), take(output, i), one_step(step, i))
             for i in range(len(step.env_id))
         ]
         return stack([dict(row) for row in rows])
@@ -140,93 +287,90 @@ class ISerialCollector(ABC):
     def _count_step(self, step: VecStep) -> None:
         ids = step.env_id
         self.envstep += len(ids)
-        index: Any = slice(None) if self._store.is_all(ids) else ids
-        self._return[index] += step.reward
-        self._length[index] += 1
-        if True in step.done.tolist():
-            ended = ids[step.done]
-            for i in ended.tolist():
-                self._recent.append((float(self._return[i]), int(self._length[i])))
-            self._episode_count += len(ended)
-            self._return[ended] = 0.0
-            self._length[ended] = 0
-            self._policy.reset(ended.tolist())
+        ended = self._episodes.add(step, slice(None) if self._store.is_all(ids) else rows_of(ids))
+        if ended:
+            self._policy.reset(ended)
 
-    def _drop_abnormal(self, obs: Any, output: Any, step: VecStep) -> VecStep:
+    def _drop_abnormal(self, step: VecStep, acted_for: np.ndarray) -> VecStep:
         """Forget the episodes that broke; the other envs' steps count as ever."""
         broken = step.env_id[step.abnormal].tolist()
+        # An env may be lost with the process of another one, while it only waits.
+        n_step = int(acted_for[step.abnormal].sum())
+        self.envstep += n_step
+        self.dropped_steps += n_step
         for i in broken:
-            self.dropped_steps += self._store.drop_unfinished(i) + 1
-            self._return[i], self._length[i] = 0.0, 0
+            self.dropped_steps += self._store.drop_unfinished(i)
+            self._episodes.begin_in(i)
+        self._pending.unwanted(step.env_id[step.abnormal])
         self._policy.reset(broken)
-        self.envstep += len(broken)
         self._log.info(f"abnormal step in env {broken}: their episodes are dropped")
         # After a failure (`error` says which) the manager has reset the env; here the env told.
         infos = zip(step.env_id.tolist(), step.info, strict=True)
         told = [i for i, info in infos if info.get("abnormal") and "error" not in info]
         if told:
             self._env.reset(dict.fromkeys(told))
-        good = np.flatnonzero(~step.abnormal)
-        rest = _rows_of(step, good)
-        if len(good):
-            self._remember(take(obs, good), take(output, good), rest)
-        return rest
+        return steps_at(step, np.flatnonzero(~step.abnormal))
+
+    def _drop_stale(self, step: VecStep) -> VecStep:
+        """Count the steps that nobody wants any more, and no more than that."""
+        stale = self._pending.unwanted(step.env_id)
+        if stale.any():
+            self.stale_steps += int(stale.sum())
+            self._count_step(steps_at(step, np.flatnonzero(stale)))
+            return steps_at(step, np.flatnonzero(~stale))
+        return step
 
     # --- logs and state ------------------------------------------------------------------------
 
     @property
     def episode_count(self) -> int:
-        return self._episode_count
+        return self._episodes.count
 
     @property
     def recent_return(self) -> float | None:
         """Mean return of the last 100 episodes, as far as there are any."""
-        return float(np.mean([r for r, _ in self._recent])) if self._recent else None
+        return self._episodes.mean_return
 
     def _log_progress(self, train_iter: int) -> None:
-        if train_iter - self._logged_iter < self._cfg.collect_print_freq or not self._recent:
+        due = train_iter - self._logged_iter >= self._cfg.collect_print_freq
+        if not due or not self._episodes.count:
             return
         self._logged_iter = train_iter
-        returns, lengths = zip(*self._recent, strict=True)
-        values = {
-            "episode_count": self._episode_count,
-            "envstep_count": self.envstep,
-            "reward_mean": float(np.mean(returns)),
-            "reward_std": float(np.std(returns)),
-            "reward_max": float(np.max(returns)),
-            "reward_min": float(np.min(returns)),
-            "avg_episode_length": float(np.mean(lengths)),
-        }
+        counts = {"episode_count": self._episodes.count, "envstep_count": self.envstep}
+        values = counts | self._episodes.summary()
         self._log.info(f"collecting, train iter {train_iter}\n{table(values)}")
         name = self._instance_name
         self._log.scalars({f"{name}_iter/{k}": v for k, v in values.items()}, train_iter)
         self._log.scalars({f"{name}_step/{k}": v for k, v in values.items()}, self.envstep)
 
     def state_dict(self) -> dict[str, Any]:
+        self._drain()
         return {
             "envstep": self.envstep,
             "dropped_steps": self.dropped_steps,
-            "episode_count": self._episode_count,
-            "recent": [list(pair) for pair in self._recent],
+            "stale_steps": self.stale_steps,
             "logged_iter": self._logged_iter,
-            "return": self._return.copy(),
-            "length": self._length.copy(),
+            **self._episodes.state_dict(),
             "store": self._store.state_dict(),
             "env": self._env.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.envstep, self.dropped_steps = state["envstep"], state["dropped_steps"]
-        self._episode_count, self._logged_iter = state["episode_count"], state["logged_iter"]
-        self._recent.clear()
-        self._recent.extend((r, n) for r, n in state["recent"])
+        self.stale_steps = state.get("stale_steps", 0)  # younger than the format
+        self._logged_iter = state["logged_iter"]
         self._env.load_state_dict(state["env"])
-        if state["env"]["envs"] is None:
-            return  # the envs could not be saved: their episodes start anew
-        self._return[:], self._length[:] = state["return"], state["length"]
-        self._store.load_state_dict(state["store"])
+        self._pending.clear()
+        self._busy[:] = False
+        # If the envs could not be saved their episodes start anew.
+        running = state["env"]["envs"] is not None
+        self._episodes.load_state_dict(state, running)
+        if running:
+            self._store.load_state_dict(state["store"])
 
     def close(self) -> None:
+        if self._turns is not None:
+            self._turns.close()
         if self._env is not None:
             self._env.close()
         self._log.close()
@@ -252,44 +396,3 @@ def attribute_of(policy: Any, name: str, default: Any) -> Any:
         return policy.get_attribute(name)
     except (NotImplementedError, AttributeError):
         return default
-
-
-def only_active(obs: ByEnv, active: np.ndarray) -> ByEnv:
-    """The observations of the envs that still play."""
-    chosen = active[obs.ids]
-    if chosen.all():
-        return obs
-    return ByEnv(obs.ids[chosen], take(obs.stacked, np.flatnonzero(chosen)))
-
-
-def _in_order(asked: np.ndarray, env_id: np.ndarray, output: Any) -> tuple[np.ndarray, Any]:
-    """The policy's answers in the order of the envs that it was asked for."""
-    if sorted(env_id.tolist()) != sorted(asked.tolist()):
-        raise RuntimeError(
-            f"the policy was asked for actions of envs {asked.tolist()}, but its forward gave "
-            f"some for {env_id.tolist()}; it must return {{env_id: output}} for all of them"
-        )
-    return asked, take(output, _positions(env_id, asked))
-
-
-def _positions(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    order = np.argsort(ids)
-    return order[np.searchsorted(ids, wanted, sorter=order)]
-
-
-def _one(step: VecStep, i: int) -> Any:
-    from ding.envs.base_env import BaseEnvTimestep
-
-    return BaseEnvTimestep(take(step.obs, i), step.reward[i], bool(step.done[i]), step.info[i])
-
-
-def _rows_of(step: VecStep, index: np.ndarray) -> VecStep:
-    return VecStep(
-        obs=take(step.obs, index),
-        reward=step.reward[index],
-        done=step.done[index],
-        info=[step.info[i] for i in index.tolist()],
-        truncated=step.truncated[index],
-        abnormal=step.abnormal[index],
-        env_id=step.env_id[index],
-    )

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ding.envs.base_env import VecStep
 from ding.utils.batch import Rows
-from ding.worker.collector.base import ISerialCollector, attribute_of, only_active
+from ding.worker.collector.base import ISerialCollector, attribute_of
 
 
 class EpisodeCollector(ISerialCollector):
@@ -32,6 +33,8 @@ class EpisodeCollector(ISerialCollector):
         reward_shaping=False,
     )
 
+    _some_stand_still = True
+
     def reset_policy(self, policy: Any = None) -> None:
         super().reset_policy(policy)
         self._n_episode = attribute_of(self._policy, "n_episode", None)
@@ -49,13 +52,16 @@ class EpisodeCollector(ISerialCollector):
         left = n_episode - self._env.env_num
         active = np.ones(self._env.env_num, dtype=bool)
         episodes: list[Any] = []
-        while len(episodes) < n_episode:
-            obs = self._env.ready_obs
-            step = self._step(only_active(obs, active), policy_kwargs or {})
+
+        def enough(step: VecStep) -> bool:
+            nonlocal left
             for i in step.env_id[step.done].tolist():
                 episodes.append(self._take_episode(i, train_iter))
                 active[i] = left > 0
                 left -= int(active[i])
+            return len(episodes) >= n_episode
+
+        self._advance(enough, policy_kwargs or {}, active)
         self._log_progress(train_iter)
         if self._cfg.get_train_sample:
             return [sample for episode in episodes for sample in episode]
@@ -73,10 +79,11 @@ class EpisodeCollector(ISerialCollector):
 
     def _begin_anew(self) -> None:
         """Every env starts at the first step of an episode."""
-        stale = np.flatnonzero(self._length > 0)
-        if len(stale):
-            self._env.reset(dict.fromkeys(stale.tolist()))
-            self._return[stale], self._length[stale] = 0.0, 0
+        self._drain()
+        begun = np.flatnonzero(self._episodes.length > 0)
+        if len(begun):
+            self._env.reset(dict.fromkeys(begun.tolist()))
+            self._episodes.begin_in(begun)
         self._store.clear()
 
     def _take_episode(self, env_id: int, train_iter: int) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ding.envs.base_env import VecStep
 from ding.utils.batch import Batch, Rows, columns_of, concat, length, take
 from ding.utils.errors import ConfigError
 from ding.worker.collector.base import ISerialCollector, attribute_of
@@ -43,6 +44,8 @@ class SampleCollector(ISerialCollector):
         self._nstep = int(attribute_of(self._policy, "nstep", 1) or 1)
         self._on_policy = bool(attribute_of(self._policy, "on_policy", False))
         self._whole_episodes = bool(attribute_of(self._policy, "traj_len_inf", False))
+        # A sample's later steps are waited for, unless the policy is another one by then.
+        self._waits = self._nstep > 1 and not self._on_policy
         self._told_surplus = False
 
     def _forget(self) -> None:
@@ -72,6 +75,8 @@ class SampleCollector(ISerialCollector):
                 n += len(part["collect_iter"])
         if random_collect and not record_random_collect:
             self.envstep = envstep
+        if self._on_policy:
+            self._pending.disown()  # the policy learns now: what is under way is not its own
         columns = self._cut(concat(parts), n, n_sample, drop_extra)
         self._log_progress(train_iter)
         return Rows(columns)
@@ -100,8 +105,19 @@ class SampleCollector(ISerialCollector):
         """Take at least `n_step` env steps; if asked for, until an episode is over too."""
         self._store.reserve(math.ceil(n_step / self._env.env_num) + self._nstep)
         taken = 0
-        while taken < n_step or (self._whole_episodes and not self._store.finished.any()):
-            taken += len(self._step(self._env.ready_obs, kwargs).env_id)
+        whole, store = self._whole_episodes, self._store
+        # Where steps overlap, stopping costs more: not before there are as many n-step samples.
+        by_samples = self._turns is not None and self._waits and not whole
+
+        def enough(step: VecStep) -> bool:
+            nonlocal taken
+            taken += len(step.env_id)
+            if by_samples:
+                return store.n_ready(self._nstep) >= n_step
+            return taken >= n_step and not (whole and not store.finished.any())
+
+        exact = self._on_policy and not whole
+        self._advance(enough, kwargs, budget=n_step if exact else math.inf)
 
     def _samples(self, train_iter: int) -> Batch | None:
         """Training samples of what is stored; steps that must wait stay stored."""
@@ -122,8 +138,7 @@ class SampleCollector(ISerialCollector):
 
     def _train_samples(self, steps: Batch) -> Batch:
         samples = self._get_train_sample(steps)
-        waits = self._nstep > 1 and not self._on_policy
-        if waits and length(samples) == length(steps):
+        if self._waits and length(samples) == length(steps):
             samples = take(samples, self._store.ready(self._nstep))
             self._store.keep_tail(self._nstep)
         else:

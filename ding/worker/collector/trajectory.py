@@ -37,7 +37,8 @@ class TrajectoryStore:
     def append(self, env_id: np.ndarray, steps: Batch, done: np.ndarray) -> None:
         """Add one step for each of these envs."""
         in_step = self._level is not None and self.is_all(env_id)
-        latest = self._level if in_step else int(self.count[env_id].max())
+        at = slice(None) if in_step else rows_of(env_id)
+        latest = self._level if in_step else max(self.count[at].tolist())
         assert latest is not None
         if self._columns is None:
             self.reserve(16)
@@ -46,12 +47,12 @@ class TrajectoryStore:
             self.reserve(2 * self._capacity)
         if in_step:
             # All envs at the same time: a slice, written in half the time of an index pair.
-            _put(self._columns, steps, (slice(None), latest))
+            put_rows(self._columns, steps, (at, latest))
             self.count += 1
             self._level = latest + 1
         else:
-            _put(self._columns, steps, (env_id, self.count[env_id]))
-            self.count[env_id] += 1
+            put_rows(self._columns, steps, (at, self.count[at] if at is env_id else latest))
+            self.count[at] += 1
             self._level = None
         if True in done.tolist():
             ended = env_id[done]
@@ -99,6 +100,10 @@ class TrajectoryStore:
         until = np.maximum(self.finished, self.count - nstep + 1)
         return _times(self.count) < np.repeat(until, self.count)
 
+    def n_ready(self, nstep: int) -> int:
+        """How many `ready(nstep)` names."""
+        return int(np.maximum(self.finished, self.count - nstep + 1).clip(min=0).sum())
+
     def keep_tail(self, nstep: int) -> None:
         """Forget what `ready(nstep)` named; the rest moves to the front."""
         assert self._columns is not None
@@ -141,13 +146,25 @@ def _times(count: np.ndarray) -> np.ndarray:
     return np.concatenate([np.arange(n) for n in count.tolist()])
 
 
-def _put(columns: Any, steps: Any, index: Any) -> None:
+def rows_of(env_id: np.ndarray) -> Any:
+    """An index for the rows of these envs; for a single one a slice, which is much faster."""
+    if len(env_id) > 1:
+        return env_id
+    first = int(env_id[0])
+    return slice(first, first + 1)
+
+
+def put_rows(columns: Any, steps: Any, index: Any) -> None:
+    """Write into every array of a tree."""
     if isinstance(columns, dict):
         for key, column in columns.items():
-            _put(column, steps[key], index)
+            if type(column) is np.ndarray:  # Here already: a call of its own takes as long as this.
+                column[index] = steps[key]
+            else:
+                put_rows(column, steps[key], index)
     elif isinstance(columns, tuple):
         for column, step in zip(columns, steps, strict=True):
-            _put(column, step, index)
+            put_rows(column, step, index)
     else:
         columns[index] = steps
 

@@ -1,0 +1,1 @@
+"""One vector env in the place of many envs."""

@@ -1,0 +1,164 @@
+"""What the envs' workers left in the shared block, as columns; and actions the other way.
+
+N is the number of envs in a batch, U the number of units.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+
+from ding.envs.base_env import VecStep
+from ding.envs.manager.columns import ObsColumns, fitting_actions, obs_columns, to_numpy
+from ding.envs.manager.workers.channel import ABNORMAL, DONE, HAS_INFO, TRUNCATED
+from ding.envs.manager.workers.shared import SharedBlock
+from ding.utils.batch import gather, take, tree_map
+from ding.utils.errors import EnvError
+
+
+class SpaceMisfitError(EnvError):
+    """First observations do not fit the observation space."""
+
+
+class Results:
+    """Observations, rewards and flags of all units."""
+
+    def __init__(self, block: SharedBlock, observation_space: Any, copy: bool) -> None:
+        self._block = block
+        self._all = np.arange(len(block["flags"]))
+        self._copies = copy
+        self.is_shared = "obs" in block.columns
+        self._obs, self._first = block.columns.get("obs"), block.columns.get("first")
+        self._reward, self._flags = block["reward"], block["flags"]
+        self._columns: ObsColumns = obs_columns(observation_space)
+        # Of the units whose data came as pickles.
+        self._infos: dict[int, dict[str, Any]] = {}
+        self._rows: dict[int, Any] = {}
+        self._first_rows: dict[int, Any] = {}
+
+    def plain_step(self, ids: np.ndarray, units: np.ndarray) -> VecStep | None:
+        """A step in which nothing ended or was told; None if there is more to it."""
+        count = len(units)
+        whole = count == len(self._all)
+        flags = self._flags if whole else self._flags[units]
+        if not self.is_shared or flags.tobytes().strip(b"\0"):  # Quicker than any().
+            return None
+        no, also_no, neither = np.zeros((3, count), dtype=bool)
+        obs = self._read(self._obs, units, whole)
+        reward = self._reward.copy() if whole else self._reward[units]
+        return VecStep(obs, reward, no, [{} for _ in range(count)], also_no, neither, ids)
+
+    def step(self, ids: np.ndarray, units: np.ndarray) -> VecStep:
+        flags = self._flags[units]
+        done, truncated, abnormal = (flags & bit != 0 for bit in (DONE, TRUNCATED, ABNORMAL))
+        said = flags & HAS_INFO != 0
+        info = [
+            self._stored_info(unit) if has else self._infos.pop(unit, {})
+            for unit, has in zip(units.tolist(), said.tolist(), strict=True)
+        ]
+        obs = self.obs(units, np.zeros(len(units), dtype=bool))
+        return VecStep(obs, self._reward[units], done, info, truncated, abnormal, ids)
+
+    def obs(self, units: np.ndarray, fresh: np.ndarray) -> Any:
+        """Newest observations; where `fresh`, first ones of episodes. Never views."""
+        if not len(units):
+            return np.zeros(0, dtype=np.float32)
+        if not self.is_shared:
+            pairs = zip(units.tolist(), fresh.tolist(), strict=True)
+            return self._columns.stack(
+                [self._first_rows[unit] if new else self._rows[unit] for unit, new in pairs]
+            )
+        if fresh.all():
+            return gather(self._first, units)
+        obs = gather(self._obs, units)
+        if fresh.any():
+            _put(obs, np.flatnonzero(fresh), gather(self._first, units[fresh]))
+        return obs
+
+    def _read(self, tree: Any, units: np.ndarray, whole: bool) -> Any:
+        if not whole:
+            return gather(tree, units)
+        if not self._copies:
+            return tree
+        return tree.copy() if type(tree) is np.ndarray else tree_map(np.copy, tree)
+
+    def _stored_info(self, unit: int) -> dict[str, Any]:
+        size = int(self._block["info_size"][unit])
+        return pickle.loads(self._block["info"][unit, :size].tobytes())
+
+    def received_step(self, unit: int, sent: tuple[Any, bytes]) -> None:
+        """A step of which something came as a pickle."""
+        row, info = sent
+        self._infos[unit] = pickle.loads(info)
+        if not self.is_shared:
+            self._rows[unit] = row
+
+    def received_first(self, unit: int, row: Any) -> None:
+        self._first_rows[unit] = row
+
+    def put_broken(self, unit: int, error: str) -> None:
+        """What stands in for a step that failed."""
+        self._flags[unit] = ABNORMAL
+        self._reward[unit] = 0
+        self._infos[unit] = {"abnormal": True, "error": error}
+        if self.is_shared:
+            # The newest row may be half written.
+            _put(self._obs, np.array([unit]), gather(self._first, np.array([unit])))
+        else:
+            self._rows[unit] = self._first_rows[unit]
+
+    def saved(self) -> dict[str, Any]:
+        """Plain data from which `restore` makes the same results."""
+        rows = (self._infos, self._rows, self._first_rows)
+        return {"block": self._copied(), "pickled": pickle.dumps(rows)}
+
+    def _copied(self) -> dict[str, Any]:
+        kept = ("obs", "first", "reward", "flags", "info", "info_size", "episode_seed")
+        columns = self._block.columns
+        return {name: tree_map(np.copy, columns[name]) for name in kept if name in columns}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        self._infos, self._rows, self._first_rows = pickle.loads(saved["pickled"])
+        for name, tree in saved["block"].items():
+            _put(self._block[name], self._all, tree)
+
+
+def _put(tree: Any, index: np.ndarray, part: Any) -> None:
+    if isinstance(tree, (dict, tuple)):
+        for key in tree if isinstance(tree, dict) else range(len(tree)):
+            _put(tree[key], index, part[key])
+    else:
+        tree[index] = part
+
+
+class Actions:
+    """Checks a batch of actions and writes them into the shared block."""
+
+    def __init__(self, space: Any, block: SharedBlock) -> None:
+        self._space = space
+        self.column: Any = block.columns.get("action")
+        leaf = self.column if isinstance(self.column, np.ndarray) else None
+        self._dtype = None if leaf is None else leaf.dtype
+        self._shape = None if leaf is None else leaf.shape[1:]
+
+    def checked(self, stacked: Any, count: int) -> Any:
+        """The actions as columns that fit the space."""
+        if (
+            type(stacked) is np.ndarray
+            and stacked.dtype == self._dtype
+            and stacked.shape == (count, *(self._shape or ()))
+        ):
+            return stacked
+        return fitting_actions(self._space, tree_map(to_numpy, stacked), count, "action")
+
+    def put(self, index: Any, columns: Any) -> None:
+        if self._dtype is not None:
+            self.column[index] = columns
+        else:
+            _put(self.column, index, columns)
+
+    def rows(self, columns: Any, count: int) -> list[Any]:
+        """One action for each env, for a space without a column."""
+        return [take(columns, (k, ...)) for k in range(count)]

@@ -1,0 +1,52 @@
+"""Which workers take too long."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ding.envs.manager.workers.channel import Phase
+from ding.envs.manager.workers.shared import SharedBlock
+
+
+class Watchdog:
+    """Reads from the shared block what every worker does, and since when."""
+
+    def __init__(self, cfg: Mapping[str, Any]) -> None:
+        self.answer_limit: float = cfg["connect_timeout"] or math.inf
+        self._limits = {
+            Phase.STEP: cfg["step_timeout"] or math.inf,
+            Phase.RESET: cfg["reset_timeout"] or self.answer_limit,
+            Phase.MAKE: self.answer_limit,
+            Phase.CALL: self.answer_limit,
+        }
+        self.patience = min(1.0, *(limit / 4 for limit in self._limits.values()))
+        """Seconds between two looks."""
+        self._look_at = 0.0
+        self._silent_since: dict[int, float] = {}
+
+    def is_due(self, now: float) -> bool:
+        if now < self._look_at:
+            return False
+        self._look_at = now + self.patience
+        return True
+
+    def overdue(
+        self, block: SharedBlock, env_num: int, now: float, owes_answer: Callable[[int], bool]
+    ) -> Iterator[tuple[int, str]]:
+        """Workers that must be given up, and why."""
+        units = len(block["flags"])
+        running, started = block["running"].tolist(), block["started"].tolist()
+        for w, (code, since) in enumerate(zip(running, started, strict=True)):
+            if code >= 0:
+                phase, unit = divmod(code, units)
+                limit, name = self._limits[Phase(phase)], Phase(phase).name.lower()
+                # Again: it may have begun something else meanwhile.
+                if now - since > limit and block["started"][w] == since:
+                    yield w, f"{name} of env {unit % env_num} took longer than {limit} seconds"
+            elif owes_answer(w):
+                if now - self._silent_since.setdefault(w, now) > self.answer_limit:
+                    yield w, f"its process did nothing for {self.answer_limit} seconds"
+                continue
+            self._silent_since.pop(w, None)

@@ -1,0 +1,216 @@
+"""Compiled recursions and losses; `scan.py` says when they run. Importing this imports numba.
+
+Letters in shapes: T time, B everything else, flattened. Arrays are float32, contiguous and (T, B)
+unless said otherwise. Every operation is the one of the plain version, in its order and precision,
+without reassociation or fused multiply-add: the recursions give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import njit
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+ONE = np.float32(1)
+ZERO = np.float32(0)
+
+
+def _compiled(function: Function) -> Function:
+    jit: Any = njit
+    try:
+        return jit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:
+        # No directory to keep the machine code in: compile it in every process.
+        return jit(nogil=True, error_model="numpy")(function)
+
+
+@_compiled
+def scan(delta: np.ndarray, decay: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """x[t] = delta[t] + decay[t] * x[t + 1], from x[T] = `last` (B,)."""
+    steps, width = delta.shape
+    out = np.empty_like(delta)
+    later = last.copy()
+    for t in range(steps - 1, -1, -1):
+        for i in range(width):
+            later[i] = delta[t, i] + decay[t, i] * later[i]
+            out[t, i] = later[i]
+    return out
+
+
+@_compiled
+def scan_gradient(grad: np.ndarray, decay: np.ndarray) -> np.ndarray:
+    """Of a loss by `delta`, from its gradient by x: the transposed recursion runs forwards."""
+    steps, width = grad.shape
+    out = np.empty_like(grad)
+    for i in range(width):
+        out[0, i] = grad[0, i]
+    for t in range(1, steps):
+        for i in range(width):
+            out[t, i] = grad[t, i] + decay[t - 1, i] * out[t - 1, i]
+    return out
+
+
+@_compiled
+def gae(
+    value: np.ndarray,
+    next_value: np.ndarray,
+    reward: np.ndarray,
+    done: np.ndarray,
+    end: np.ndarray,
+    gamma: float,
+    decay: float,
+) -> np.ndarray:
+    """Flags may be boolean too."""
+    steps, width = reward.shape
+    out = np.empty_like(reward)
+    later = np.zeros_like(reward[0])
+    for t in range(steps - 1, -1, -1):
+        for i in range(width):
+            lives, goes_on = ONE - np.float32(done[t, i]), ONE - np.float32(end[t, i])
+            delta = reward[t, i] + gamma * next_value[t, i] * lives - value[t, i]
+            later[i] = delta + decay * goes_on * later[i]
+            out[t, i] = later[i]
+    return out
+
+
+@_compiled
+def flat_gae(
+    reward: np.ndarray,
+    value: np.ndarray,
+    next_value: np.ndarray,
+    terminated: np.ndarray,
+    end: np.ndarray,
+    gamma: float,
+    decay: float,
+) -> np.ndarray:
+    """Columns (T,) with boolean flags, summed up in double precision."""
+    out = np.empty_like(reward)
+    later = 0.0
+    for t in range(len(reward) - 1, -1, -1):
+        follow = 0.0 if terminated[t] else gamma * np.float64(next_value[t])
+        delta = np.float64(reward[t]) + follow - np.float64(value[t])
+        later = delta if end[t] else delta + decay * later
+        out[t] = later
+    return out
+
+
+@_compiled
+def lambda_returns(
+    following: np.ndarray, reward: np.ndarray, done: np.ndarray, gamma: float, lambda_: float
+) -> np.ndarray:
+    """`following` are the values after the steps; flags may be boolean too."""
+    steps, width = reward.shape
+    out = np.empty_like(reward)
+    later = following[steps - 1].copy()
+    for t in range(steps - 1, -1, -1):
+        for i in range(width):
+            discount = gamma * (ONE - np.float32(done[t, i]))
+            now = reward[t, i] + discount * (ONE - lambda_) * following[t, i]
+            later[i] = now + discount * lambda_ * later[i]
+            out[t, i] = later[i]
+    return out
+
+
+@_compiled
+def upgo_returns(reward: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """`value` is (T + 1, B)."""
+    steps, width = reward.shape
+    out = np.empty_like(reward)
+    later = value[steps].copy()
+    for t in range(steps - 1, -1, -1):
+        for i in range(width):
+            out[t, i] = reward[t, i] + later[i]
+            better = reward[t, i] + value[t + 1, i] >= value[t, i]
+            later[i] = out[t, i] if better else value[t, i]
+    return out
+
+
+@_compiled
+def vtrace_returns(
+    rho: np.ndarray,
+    c: np.ndarray,
+    reward: np.ndarray,
+    value: np.ndarray,
+    gamma: float,
+    decay: float,
+) -> np.ndarray:
+    """`value` is (T + 1, B)."""
+    steps, width = reward.shape
+    out = np.empty_like(reward)
+    later = np.zeros_like(reward[0])
+    for t in range(steps - 1, -1, -1):
+        for i in range(width):
+            delta = rho[t, i] * (reward[t, i] + gamma * value[t + 1, i] - value[t, i])
+            later[i] = delta + decay * c[t, i] * later[i]
+            out[t, i] = value[t, i] + later[i]
+    return out
+
+
+@_compiled
+def q_retraces(
+    q: np.ndarray,
+    value: np.ndarray,
+    reward: np.ndarray,
+    action: np.ndarray,
+    weight: np.ndarray,
+    ratio: np.ndarray,
+    gamma: float,
+) -> np.ndarray:
+    """`value` and the result are (T + 1, B); `q` and `ratio` have A columns for each of B."""
+    steps, width = reward.shape
+    n_action = ratio.shape[1] // width
+    out = np.empty_like(value)
+    later = value[steps].copy()
+    out[steps] = later
+    for t in range(steps - 1, -1, -1):
+        for i in range(width):
+            if not 0 <= action[t, i] < n_action:
+                raise IndexError("an action is not one of the columns of q_values")
+            column = i * n_action + action[t, i]
+            c = min(ratio[t, column], ONE)
+            follow = gamma * weight[t, i]
+            out[t, i] = reward[t, i] + follow * later[i]
+            later[i] = c * (reward[t, i] - q[t, column]) + value[t, i] + c * follow * later[i]
+    return out
+
+
+@_compiled
+def nstep_sums(reward: np.ndarray, last: np.ndarray, powers: np.ndarray) -> np.ndarray:
+    """Rewards (T,) from each row to its `last` (T,), times `powers`, added up."""
+    out = np.empty_like(reward)
+    for t in range(len(reward)):
+        total = reward[t]
+        for k in range(1, last[t] - t + 1):
+            total += powers[k] * reward[t + k]
+        out[t] = total
+    return out
+
+
+@_compiled
+def quantile_huber(
+    q: np.ndarray, target: np.ndarray, tau: np.ndarray, kappa: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Loss (B,) of quantiles `q` (B, N) against each of `target` (B, M), and its slope by `q`."""
+    size, n = q.shape
+    m = target.shape[1]
+    loss, slope = np.empty_like(q[:, 0]), np.zeros_like(q)
+    total = np.empty_like(q[0])
+    half = np.float32(0.5)
+    for b in range(size):
+        total[:] = ZERO
+        for j in range(m):
+            for i in range(n):
+                error = target[b, j] - q[b, i]
+                clipped = min(max(error, -kappa), kappa)
+                factor = tau[b, i] if error >= ZERO else ONE - tau[b, i]
+                # The Huber loss is clip(e) e - clip(e)^2 / 2 on both of its branches.
+                total[i] += factor * (clipped * error - half * clipped * clipped)
+                slope[b, i] -= factor * clipped
+        loss[b] = total.sum() / (kappa * np.float32(m))
+        for i in range(n):
+            slope[b, i] /= kappa * np.float32(m)
+    return loss, slope
