@@ -1,6 +1,6 @@
 """`python -m benchmarks`: our speed as a ratio to a peer's, measured turn by turn on this machine.
 
-Prints one table and writes benchmarks/results.json.
+Prints tables and writes benchmarks/results.json and benchmarks/collector/results.json.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from itertools import zip_longest
 from statistics import median
 from typing import Any
 
+from benchmarks.collector.report import CASES as COLLECTOR_CASES
+from benchmarks.collector.report import run_cases
 from benchmarks.measure import (
     HERE,
     Bench,
@@ -30,7 +32,7 @@ from benchmarks.measure import (
     ratio_of,
 )
 
-CASES = ("ppo", "dqn", "sac", "collect", "start")
+CASES = ("ppo", "dqn", "sac", "collect", "start", *COLLECTOR_CASES)
 START_GOAL = 3.0
 
 NOTES = """\
@@ -179,15 +181,16 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="less work, one round: rough numbers")
     parser.add_argument("--only", metavar="CASES", help=f"some of {','.join(CASES)}")
-    parser.add_argument("--repeats", type=int, metavar="N", help="rounds (3; 1 with --quick)")
-    parser.add_argument("--peers", metavar="PYTHON", help="interpreter that has the peer")
+    parser.add_argument(
+        "--repeats", type=int, metavar="N", help="rounds (3; 1 of 'collector' and with --quick)"
+    )
+    parser.add_argument("--peers", metavar="PYTHON", help="interpreter that has the peers")
     parser.add_argument("--profile", choices=CASES[:4], help="profile our side of a case instead")
     args = parser.parse_args()
     args.only = args.only.split(",") if args.only else list(CASES)
     unknown = [case for case in args.only if case not in CASES]
     if unknown:
         parser.error(f"--only: unknown {', '.join(unknown)}; choose from {', '.join(CASES)}")
-    args.repeats = args.repeats or (1 if args.quick else 3)
     return args
 
 
@@ -196,6 +199,17 @@ def main() -> None:
     if args.profile:
         profile(args.profile)
         return
+    training = [case for case in args.only if case not in COLLECTOR_CASES]
+    collecting = [case for case in args.only if case in COLLECTOR_CASES]
+    failures = run_training(args, training) if training else []
+    if collecting:
+        print(run_cases(collecting, args.peers, args.quick, args.repeats))
+    if failures:
+        raise SystemExit(f"failed, see above: {', '.join(failures)}")
+
+
+def run_training(args: argparse.Namespace, cases: Sequence[str]) -> list[str]:
+    """Measure, keep and print; gives the titles of what failed."""
     about = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
@@ -205,14 +219,13 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     failures: list[str] = []
     with bench(args.peers, args.quick) as runner:
-        for case in args.only:
-            found, failed = rows_of(runner, case, args.repeats)
+        for case in cases:
+            found, failed = rows_of(runner, case, args.repeats or (1 if args.quick else 3))
             rows += found
             failures += failed
     (HERE / "results.json").write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
     print(_summary(about, rows))
-    if failures:
-        raise SystemExit(f"failed, see above: {', '.join(failures)}")
+    return failures
 
 
 def rows_of(runner: Bench, case: str, repeats: int) -> tuple[list[dict[str, Any]], list[str]]:

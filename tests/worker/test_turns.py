@@ -123,3 +123,49 @@ def test_what_any_thread_raises_ends_the_run(where: str, in_helper: bool, kind: 
     assert len(again.seen) == 7
     turns.close()
     assert helpers() == before
+
+
+def test_without_wait_a_helper_may_end_later() -> None:
+    turns, gate, begun, seen = Turns(2, 2), threading.Event(), threading.Event(), []
+    items = iter([["slow"], ["quick"]])
+
+    def lead() -> list[str] | None:
+        return next(items, None)
+
+    def act(found: Any) -> None:
+        if threading.current_thread() is threading.main_thread():
+            begun.wait(10)
+        else:
+            begun.set()
+            gate.wait(10)
+        seen.append(found[0])
+
+    turns.run(lead, act, wait=False)
+    early = len(seen)
+    gate.set()
+    turns.settle()
+    assert early < 2 == len(seen)
+    turns.close()
+
+
+def test_what_a_late_helper_raises_is_not_lost() -> None:
+    turns, gate, begun = Turns(2, 2), threading.Event(), threading.Event()
+    items = iter([[1], [2]])
+
+    def act(found: Any) -> None:
+        if threading.current_thread() is threading.main_thread():
+            begun.wait(10)
+        else:
+            begun.set()
+            gate.wait(10)
+            raise ValueError("late")
+
+    turns.run(lambda: next(items, None), act, wait=False)
+    gate.set()
+    work = Work(3)
+    with pytest.raises(ValueError, match="late"):
+        turns.settle()
+        turns.run(work.lead, work.act)
+    turns.run(work.lead, work.act)
+    assert len(work.seen) == 3
+    turns.close()

@@ -178,21 +178,26 @@ class ISerialCollector(ABC):
         policy_kwargs: Mapping[str, Any],
         active: np.ndarray | None = None,
         budget: float = np.inf,
+        wait: bool = True,
     ) -> None:
         """Step envs until `enough` says so of the steps that came last.
 
         `active` names the envs that may act. Where steps overlap, `budget` limits how many are
-        begun, so that none is still under way at the end.
+        begun, so that none is still under way at the end; without `wait` the policy may still be
+        asked for the next ones.
         """
         if self._turns is None:
             over = False
             while not over:
                 over = enough(self._step(ready_of(self._env, active), policy_kwargs))
             return
-        # An env that waits has no step under way, whatever an interrupted run may have left.
-        self._busy[self._env.waiting_obs.ids] = False
         run = _Run(enough, policy_kwargs, active, budget)
-        self._turns.run(partial(self._lead, run), partial(self._act, run))
+        try:
+            self._turns.run(partial(self._lead, run), partial(self._act, run), wait=wait)
+        except BaseException:
+            if not self._env.closed:  # Nobody will act for the envs that wait now.
+                self._busy[self._env.waiting_obs.ids] = False
+            raise
 
     def _lead(self, run: _Run) -> ByEnv | None:
         """Store the steps that come; the envs to act for next, or None if that was enough."""
@@ -228,6 +233,8 @@ class ISerialCollector(ABC):
 
     def _drain(self) -> None:
         """Take in the steps that are under way."""
+        if self._turns is not None:
+            self._turns.settle()
         while self._turns is not None and not self._env.closed and self._env.in_flight:
             steps = self._env.recv(_PATIENCE)
             if len(steps):

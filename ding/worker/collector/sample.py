@@ -117,7 +117,9 @@ class SampleCollector(ISerialCollector):
             return taken >= n_step and not (whole and not store.finished.any())
 
         exact = self._on_policy and not whole
-        self._advance(enough, kwargs, budget=n_step if exact else math.inf)
+        budget = n_step if exact else math.inf
+        # Off-policy, an action may as well be of the weights before or amid the next update.
+        self._advance(enough, kwargs, budget=budget, wait=self._on_policy)
 
     def _samples(self, train_iter: int) -> Batch | None:
         """Training samples of what is stored; steps that must wait stay stored."""

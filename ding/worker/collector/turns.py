@@ -23,12 +23,9 @@ Act = Callable[[Any], None]
 class _Run:
     """What the threads share; a thread that is late never meddles with the next run."""
 
-    def __init__(self, lead: Lead, act: Act, working: int) -> None:
+    def __init__(self, lead: Lead, act: Act) -> None:
         self.lead, self.act = lead, act
-        self.working = working
-        """Helpers that have not come to rest."""
         self.over = False
-        self.error: BaseException | None = None
 
 
 class Turns:
@@ -42,6 +39,8 @@ class Turns:
         self._leading = threading.Lock()
         self._changed = threading.Condition()
         self._run: _Run | None = None
+        self._working = 0  # helpers that have not come to rest
+        self._error: BaseException | None = None
         self._helpers: list[threading.Thread] = []
         self._generation = 0  # of helpers; those of an older one end
 
@@ -50,29 +49,40 @@ class Turns:
         """Forwards that may run at once now, the caller's among them."""
         return 1 + len(self._helpers)
 
-    def run(self, lead: Lead, act: Act) -> None:
+    def run(self, lead: Lead, act: Act, *, wait: bool = True) -> None:
         """`act(lead())` over and over until `lead` gives None; an empty answer means ask again.
 
-        All `act` have ended on return. What any thread raises ends the run and is raised here.
+        With `wait` all `act` have ended on return; else those of helpers may end later. What any
+        thread raises ends the run and is raised here, or by whatever is called next.
         """
-        run = _Run(lead, act, len(self._helpers))
+        run = _Run(lead, act)
         try:
+            self._raise_error()
             with self._changed:
                 self._run = run
                 self._changed.notify_all()
             while not self._adapts and self.threads < self._most:
-                self._add_helper(run)
+                self._add_helper()
             self._work(run)
-            with self._changed:
-                self._changed.wait_for(lambda: not run.working)
-            if run.error is not None:
-                raise run.error
+            self._run = None
+            if wait:
+                self.settle()
+            self._raise_error()
         except BaseException:
-            run.over = True
+            run.over, self._run = True, None
             self.close()
             raise
-        finally:
-            self._run = None
+
+    def settle(self) -> None:
+        """Wait until all `act` have ended."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._working)
+        self._raise_error()
+
+    def _raise_error(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
 
     def _work(self, run: _Run) -> None:
         while (found := self._next(run)) is not None:
@@ -86,7 +96,7 @@ class Turns:
         nobody_leads = not self._leading.locked()
         with self._leading:
             if nobody_leads and not run.over and self._pays_off():
-                self._add_helper(run)  # All threads were in the policy as this one came back.
+                self._add_helper()  # All threads were in the policy as this one came back.
             while not run.over:
                 found = run.lead()
                 if found is None:
@@ -98,12 +108,11 @@ class Turns:
     def _pays_off(self) -> bool:
         return self._waits >= _IN_A_ROW and self.threads < self._most
 
-    def _add_helper(self, run: _Run) -> None:
+    def _add_helper(self) -> None:
         helper = threading.Thread(target=self._help, args=(self._generation,), daemon=True)
         with self._changed:
-            self._helpers.append(helper)
             helper.start()
-            run.working += 1
+            self._helpers.append(helper)
 
     def _help(self, generation: int) -> None:
         last: _Run | None = None
@@ -111,11 +120,11 @@ class Turns:
             last = run
             try:
                 self._work(run)
-            except BaseException as error:  # Raised again by `run`, in the caller's thread.
-                run.error = run.error or error
+            except BaseException as error:  # Raised again in the caller's thread.
+                self._error = self._error or error
                 run.over = True
             with self._changed:
-                run.working -= 1
+                self._working -= 1
                 self._changed.notify_all()
 
     def _run_after(self, last: _Run | None, generation: int) -> _Run | None:
@@ -126,7 +135,10 @@ class Turns:
 
         with self._changed:
             self._changed.wait_for(is_over)
-            return self._run if generation == self._generation else None
+            if generation != self._generation:
+                return None
+            self._working += 1
+            return self._run
 
     def close(self) -> None:
         """End the helpers; a later run starts new ones."""
