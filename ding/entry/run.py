@@ -211,8 +211,9 @@ class Run:
             yield batch
 
     def feed_back(self) -> None:
-        """Tell the buffer how surprising the samples of the last update were."""
-        if self.buffer is not None and self.learner.priority_info:
+        """Tell the buffer how surprising the samples of the last update were, if that counts."""
+        wanted = self.cfg.policy.get("priority", False)
+        if wanted and self.buffer is not None and self.learner.priority_info:
             self.buffer.update(self.learner.priority_info)
 
     # --- state ---------------------------------------------------------------------------------

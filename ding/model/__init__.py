@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from ding.model.actor_critic import QAC, VAC, DiscreteQAC
+from ding.model.curiosity import ICMNetwork, InverseNetwork, RndNetwork
 from ding.model.dqn import DQN
 from ding.model.encoder import ConvEncoder, DictEncoder, FCEncoder, encoder_for
 from ding.model.head import (
@@ -18,25 +19,70 @@ from ding.model.head import (
     RegressionHead,
     ReparameterizationHead,
 )
+from ding.model.hybrid import PDQN, HybridQAC, HybridVAC
 from ding.model.numpy_forward import numpy_forward, numpy_policy
+from ding.model.policy_gradient import ACER, PG, PPG
+from ding.model.q_learning import BDQ, C51DQN, FQF, IQN, QRDQN, RainbowDQN, SQNModel
+from ding.model.qac_dist import QACDIST
+from ding.model.recurrent import DRQN, NGU, GTrXLDQN, RecurrentVAC
+from ding.model.value_head import (
+    BranchingHead,
+    DistributionHead,
+    FQFHead,
+    PopArtVHead,
+    QRDQNHead,
+    QuantileHead,
+    RainbowHead,
+)
 from ding.model.wrapper import IModelWrapper, model_wrap, register_wrapper
 from ding.utils.errors import ConfigError, nearest
 from ding.utils.registry import MODEL_REGISTRY, class_of
 
+ContinuousQAC = QAC
+
 __all__ = [
+    "ACER",
+    "BDQ",
+    "C51DQN",
     "DQN",
+    "DRQN",
+    "FQF",
+    "IQN",
+    "NGU",
+    "PDQN",
+    "PG",
+    "PPG",
     "QAC",
+    "QACDIST",
+    "QRDQN",
     "VAC",
+    "BranchingHead",
+    "ContinuousQAC",
     "ConvEncoder",
     "DictEncoder",
     "DiscreteHead",
     "DiscreteQAC",
+    "DistributionHead",
     "DuelingHead",
     "FCEncoder",
+    "FQFHead",
+    "GTrXLDQN",
+    "HybridQAC",
+    "HybridVAC",
+    "ICMNetwork",
     "IModelWrapper",
+    "InverseNetwork",
     "MultiHead",
+    "PopArtVHead",
+    "QRDQNHead",
+    "QuantileHead",
+    "RainbowDQN",
+    "RainbowHead",
+    "RecurrentVAC",
     "RegressionHead",
     "ReparameterizationHead",
+    "RndNetwork",
+    "SQNModel",
     "create_model",
     "encoder_for",
     "get_model_cls",
@@ -46,25 +92,32 @@ __all__ = [
     "register_wrapper",
 ]
 
+_HYBRID: dict[type[nn.Module], type[nn.Module]] = {VAC: HybridVAC, QAC: HybridQAC}
+"""What `action_space='hybrid'` makes of a model."""
+
 
 def get_model_cls(cfg: Mapping[str, Any]) -> Any:
     if not cfg.get("type"):
         raise ConfigError(f"model config lacks 'type'{nearest('', MODEL_REGISTRY.query())}")
-    return class_of(MODEL_REGISTRY, cfg)
+    model_cls = class_of(MODEL_REGISTRY, cfg)
+    return _HYBRID.get(model_cls, model_cls) if cfg.get("action_space") == "hybrid" else model_cls
 
 
 def create_model(cfg: Mapping[str, Any], **kwargs: Any) -> nn.Module:
     """The model that `{type, import_names, **constructor arguments}` describes."""
-    model_cls = get_model_cls(cfg)
+    model_cls = get_model_cls({**cfg, **kwargs})
     arguments = {k: v for k, v in cfg.items() if k not in ("type", "import_names")} | kwargs
     _check_arguments(model_cls, arguments)
     return model_cls(**arguments)
 
 
 def _check_arguments(model_cls: Any, arguments: Mapping[str, Any]) -> None:
-    parameters = inspect.signature(model_cls).parameters
+    passes_on = getattr(model_cls, "options_of", None)
+    parameters = dict(inspect.signature(model_cls).parameters)
+    if passes_on is not None:
+        parameters = {**inspect.signature(passes_on).parameters, **parameters}
     names = {n for n, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    open_ended = passes_on is None and any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     for name in arguments:
         if name not in names and not open_ended:
             where = f"{model_cls.__name__} has no argument"

@@ -20,7 +20,7 @@ from ding.torch_utils.network import Activation, TwinMLP, mlp, orthogonal_
 from ding.utils.errors import ConfigError, nearest
 
 
-class _ActorCritic(nn.Module):
+class ModalNetwork(nn.Module):
     """Calls `compute_*` by mode and looks inside `{'obs': ..., 'action_mask': ...}`."""
 
     modes: tuple[str, ...] = ("compute_actor", "compute_critic")
@@ -44,7 +44,7 @@ class _ActorCritic(nn.Module):
         return output
 
 
-class VAC(_ActorCritic):
+class VAC(ModalNetwork):
     """Policy and state value; the encoder is shared or one for each."""
 
     modes = ("compute_actor", "compute_critic", "compute_actor_critic")
@@ -139,7 +139,7 @@ class VAC(_ActorCritic):
         return self.critic_head(features)["pred"]
 
 
-class QAC(_ActorCritic):
+class QAC(ModalNetwork):
     """Policy and action values for continuous actions; twin critics are evaluated as one stack.
 
     Without `encoder_hidden_size_list` a vector observation goes through `1 + head_layer_num` hidden
@@ -166,7 +166,7 @@ class QAC(_ActorCritic):
         self.action_space = action_space
         self.twin_critic = twin_critic
         n_action = size_of(action_shape, "action_shape")
-        self.actor_encoder, self.critic_encoder, size = _encoders(
+        self.actor_encoder, self.critic_encoder, size = encoders_of(
             obs_shape, encoder_hidden_size_list, share_encoder, activation, norm_type
         )
         n_hidden = 0 if self.actor_encoder is not None else 1
@@ -186,12 +186,12 @@ class QAC(_ActorCritic):
                 actor_head_hidden_size, n_action, sigma_type="conditioned", **head
             )
         hidden = [critic_head_hidden_size] * (critic_head_layer_num + n_hidden)
-        self.critic_head = _critic(
+        self.critic_head = critic_of(
             [size + n_action, *hidden, 1], twin_critic, activation, norm_type
         )
 
     def compute_actor(self, x: Any) -> dict[str, Any]:
-        output = self.actor_head(_encoded(self.actor_encoder, self._obs(x)))
+        output = self.actor_head(encoded(self.actor_encoder, self._obs(x)))
         return (
             {"action": output["pred"]} if self.action_space == "regression" else {"logit": output}
         )
@@ -201,11 +201,11 @@ class QAC(_ActorCritic):
         action = x["action"]
         if action.ndim == 1:
             action = action.unsqueeze(1)
-        features = torch.cat([_encoded(self.critic_encoder, x["obs"]), action], dim=-1)
-        return _q_values(self.critic_head(features).squeeze(-1), self.twin_critic)
+        features = torch.cat([encoded(self.critic_encoder, x["obs"]), action], dim=-1)
+        return q_values(self.critic_head(features).squeeze(-1), self.twin_critic)
 
 
-class DiscreteQAC(_ActorCritic):
+class DiscreteQAC(ModalNetwork):
     """Policy and action values for one discrete action, as discrete SAC needs them."""
 
     def __init__(  # noqa: PLR0913 (established constructor)
@@ -227,7 +227,7 @@ class DiscreteQAC(_ActorCritic):
         n_action = shape_of(action_shape, "action_shape")
         if len(n_action) != 1:
             raise ConfigError(f"DiscreteQAC needs the number of actions, got {action_shape!r}")
-        self.actor_encoder, self.critic_encoder, size = _encoders(
+        self.actor_encoder, self.critic_encoder, size = encoders_of(
             obs_shape, encoder_hidden_size_list, share_encoder, activation, norm_type
         )
         n_hidden = 0 if self.actor_encoder is not None else 1
@@ -240,15 +240,15 @@ class DiscreteQAC(_ActorCritic):
             in_size=size,
         )
         hidden = [critic_head_hidden_size] * (critic_head_layer_num + n_hidden)
-        self.critic_head = _critic([size, *hidden, *n_action], twin_critic, activation, norm_type)
+        self.critic_head = critic_of([size, *hidden, *n_action], twin_critic, activation, norm_type)
 
     def compute_actor(self, x: Any) -> dict[str, Any]:
-        return self._with_mask(self.actor_head(_encoded(self.actor_encoder, self._obs(x))), x)
+        return self._with_mask(self.actor_head(encoded(self.actor_encoder, self._obs(x))), x)
 
     def compute_critic(self, x: Any) -> dict[str, Any]:
         """obs -> {'q_value': (B, A)}, with two critics {'q_value': [(B, A), (B, A)]}."""
-        features = _encoded(self.critic_encoder, self._obs(x))
-        return _q_values(self.critic_head(features), self.twin_critic)
+        features = encoded(self.critic_encoder, self._obs(x))
+        return q_values(self.critic_head(features), self.twin_critic)
 
 
 def _check_action_space(action_space: str, valid: tuple[str, ...]) -> None:
@@ -256,7 +256,7 @@ def _check_action_space(action_space: str, valid: tuple[str, ...]) -> None:
         raise ConfigError(f"unknown action_space '{action_space}'{nearest(action_space, valid)}")
 
 
-def _encoders(
+def encoders_of(
     obs_shape: ObsShape,
     hidden_size_list: Sequence[int] | None,
     share: bool,
@@ -278,17 +278,17 @@ def _encoders(
     return actor, critic, actor.output_size
 
 
-def _encoded(encoder: Encoder | None, obs: Any) -> Tensor:
+def encoded(encoder: Encoder | None, obs: Any) -> Tensor:
     if encoder is not None:
         return encoder(obs)
     return as_float(obs)
 
 
-def _critic(
+def critic_of(
     sizes: Sequence[int], twin: bool, activation: Activation, norm_type: str | None
 ) -> nn.Module:
     return TwinMLP(sizes, activation, norm_type) if twin else mlp(sizes, activation, norm_type)
 
 
-def _q_values(q_value: Tensor, twin: bool) -> dict[str, Any]:
+def q_values(q_value: Tensor, twin: bool) -> dict[str, Any]:
     return {"q_value": list(q_value.unbind(0)) if twin else q_value}

@@ -17,7 +17,26 @@ def wraps_obs(obs_shape: ObsShape) -> bool:
     return not (isinstance(obs_shape, Mapping) and "obs" in obs_shape)
 
 
-class DQN(nn.Module):
+class QNetwork(nn.Module):
+    """obs -> what `head` makes of the features of `encoder`, with the mask that came along."""
+
+    encoder: nn.Module
+    head: nn.Module
+
+    def __init__(self, obs_shape: ObsShape) -> None:
+        super().__init__()
+        self.wraps_obs = wraps_obs(obs_shape)
+
+    def forward(self, x: Any) -> dict[str, Any]:
+        if not (isinstance(x, dict) and self.wraps_obs and "obs" in x):
+            return self.head(self.encoder(x))
+        output = self.head(self.encoder(x["obs"]))
+        if "action_mask" in x:
+            output["action_mask"] = x["action_mask"]
+        return output
+
+
+class DQN(QNetwork):
     """obs -> {'logit': (B, A)}, or a list of logits when `action_shape` lists several actions."""
 
     def __init__(  # noqa: PLR0913 (established constructor)
@@ -31,23 +50,15 @@ class DQN(nn.Module):
         activation: Activation = "relu",
         norm_type: str | None = None,
     ) -> None:
-        super().__init__()
-        self.wraps_obs = wraps_obs(obs_shape)
-        self.encoder = encoder_for(obs_shape, encoder_hidden_size_list, activation, norm_type)
+        super().__init__(obs_shape)
+        encoder = encoder_for(obs_shape, encoder_hidden_size_list, activation, norm_type)
+        self.encoder = encoder
         self.head = discrete_head_for(
             shape_of(action_shape, "action_shape"),
-            head_hidden_size or self.encoder.output_size,
+            head_hidden_size or encoder.output_size,
             dueling,
             layer_num=head_layer_num,
             activation=activation,
             norm_type=norm_type,
-            in_size=self.encoder.output_size,
+            in_size=encoder.output_size,
         )
-
-    def forward(self, x: Any) -> dict[str, Any]:
-        if not (isinstance(x, dict) and self.wraps_obs and "obs" in x):
-            return self.head(self.encoder(x))
-        output = self.head(self.encoder(x["obs"]))
-        if "action_mask" in x:
-            output["action_mask"] = x["action_mask"]
-        return output

@@ -19,7 +19,9 @@ LOG_SIGMA_MIN, LOG_SIGMA_MAX = -20.0, 2.0
 SIGMA_TYPES = ("independent", "conditioned", "fixed")
 
 
-def _sizes(in_size: int | None, hidden_size: int, layer_num: int, output_size: int) -> list[int]:
+def head_sizes(
+    in_size: int | None, hidden_size: int, layer_num: int, output_size: int
+) -> list[int]:
     if layer_num < 0:
         raise ConfigError(f"head_layer_num must not be negative, got {layer_num}")
     return [in_size or hidden_size, *[hidden_size] * layer_num, output_size]
@@ -38,7 +40,7 @@ class DiscreteHead(nn.Module):
         in_size: int | None = None,
     ) -> None:
         super().__init__()
-        sizes = _sizes(in_size, hidden_size, layer_num, output_size)
+        sizes = head_sizes(in_size, hidden_size, layer_num, output_size)
         self.main = mlp(sizes, activation, norm_type)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
@@ -58,7 +60,7 @@ class DuelingHead(nn.Module):
         in_size: int | None = None,
     ) -> None:
         super().__init__()
-        sizes = _sizes(in_size, hidden_size, layer_num, output_size)
+        sizes = head_sizes(in_size, hidden_size, layer_num, output_size)
         self.advantage = mlp(sizes, activation, norm_type)
         self.value = mlp([*sizes[:-1], 1], activation, norm_type)
 
@@ -82,7 +84,7 @@ class RegressionHead(nn.Module):
         squeeze: bool = True,
     ) -> None:
         super().__init__()
-        sizes = _sizes(in_size, hidden_size, layer_num, output_size)
+        sizes = head_sizes(in_size, hidden_size, layer_num, output_size)
         self.main = mlp(sizes, activation, norm_type)
         if final_tanh:
             self.main.append(nn.Tanh())
@@ -115,7 +117,7 @@ class ReparameterizationHead(nn.Module):
             )
         if bound_type not in (None, "tanh"):
             raise ConfigError(f"unknown bound_type '{bound_type}'; valid: None, tanh")
-        sizes = _sizes(in_size, hidden_size, layer_num, output_size)
+        sizes = head_sizes(in_size, hidden_size, layer_num, output_size)
         self.sigma_type = sigma_type
         self.bound_type = bound_type
         self.main = Layers(*hidden_layers(sizes[:-1], activation, norm_type))
@@ -144,7 +146,7 @@ class ReparameterizationHead(nn.Module):
 
 
 class MultiHead(nn.Module):
-    """(B, F) -> {'logit': [(B, A_1), (B, A_2), ...]}, one head per entry of the action."""
+    """(B, F) -> {'logit': [(B, A_1), (B, A_2), ...], ...}, one head per entry of the action."""
 
     def __init__(
         self,
@@ -159,7 +161,8 @@ class MultiHead(nn.Module):
         )
 
     def forward(self, x: Tensor) -> dict[str, list[Tensor]]:
-        return {"logit": [head(x)["logit"] for head in self.heads]}
+        outputs = [head(x) for head in self.heads]
+        return {key: [output[key] for output in outputs] for key in outputs[0]}
 
 
 def discrete_head_for(

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ding.config.schema import build, deep_merge_dicts, default_config_of, to_easydict
 from ding.model import create_model
 from ding.policy.config import PolicyConfig, check_buffer
+from ding.policy.replayed import learnable
 from ding.rl_utils.adder import nstep_transitions
 from ding.utils.batch import Batch, Rows, columns_of, tree_map
 from ding.utils.data.collate_fn import as_tensor
@@ -347,8 +348,10 @@ class Policy:
     # --- for algorithms ------------------------------------------------------------------------
 
     def _batch(self, data: Sequence[Any]) -> Batch:
-        """Samples as a batch of tensors on the device."""
+        """Samples as a batch of tensors on the device, with `weight` if the config asks for it."""
         columns = columns_of(data)
+        if "replay_unique_id" in columns:
+            columns = learnable(columns, weighted=self._cfg.get("priority_IS_weight", False))
         if self._device.type == "cpu":
             return tree_map(as_tensor, columns)
         return tree_map(lambda leaf: _to_gpu(as_tensor(leaf), self._device), columns)

@@ -150,7 +150,7 @@ def check_buffer(cfg: Any) -> None:
     if policy.get("priority") and not kind.supports_priority:
         raise ConfigError(
             f"policy.priority = True, but the replay buffer '{buffer['type']}' draws uniformly; "
-            "choose another one (create_config.replay_buffer) or leave priority out"
+            "set create_config.replay_buffer = dict(type='advanced') or leave priority out"
         )
     size, batch_size = buffer.get("replay_buffer_size"), policy["learn"].get("batch_size")
     if size is not None and batch_size is not None and size < batch_size:

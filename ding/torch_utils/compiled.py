@@ -67,7 +67,7 @@ class CompiledStep:
         # On a CPU calling the kernels from C++ instead of Python took a third off an update of PPO.
         on_cpu = inputs[0].device.type == "cpu"
         options: dict[str, Any] = {"cpp_wrapper": True} if on_cpu else {}
-        example = [*inputs, *(tensor.data for tensor in captured)]
+        example: list[Any] = [*inputs, *(tensor.data for tensor in captured)]
         run = torch._inductor.compile(graph, example, options=options)
 
         def step(inputs: list[Tensor]) -> Result:

@@ -47,3 +47,65 @@ def tanh_gaussian_sample(mu: Tensor, sigma: Tensor, noise: Tensor) -> tuple[Tens
     log_normal = -0.5 * noise.square() - sigma.log() - _LOG_SQRT_2PI
     log_slope = 2.0 * (math.log(2.0) - u - F.softplus(-2.0 * u))
     return torch.tanh(u), (log_normal - log_slope).sum(dim=-1)
+
+
+def categorical_entropy(logit: Tensor) -> Tensor:
+    """(B, A) -> (B,)."""
+    log_prob = F.log_softmax(logit, dim=-1)
+    return -(log_prob.exp() * log_prob).sum(dim=-1)
+
+
+def categorical_kl(logit: Tensor, other: Tensor) -> Tensor:
+    """KL(first || second), (B, A) each -> (B,)."""
+    log_prob, log_other = F.log_softmax(logit, dim=-1), F.log_softmax(other, dim=-1)
+    return (log_prob.exp() * (log_prob - log_other)).sum(dim=-1)
+
+
+def categorical_sample(logit: Tensor) -> Tensor:
+    """(B, A) -> (B,): the largest logit after Gumbel noise is a draw from the softmax."""
+    return (logit - torch.empty_like(logit).exponential_().log()).argmax(dim=-1)
+
+
+def gaussian_kl(mu: Tensor, sigma: Tensor, other_mu: Tensor, other_sigma: Tensor) -> Tensor:
+    """KL(first || second) of diagonal Gaussians, (B, A) each -> (B,)."""
+    ratio, shift = sigma / other_sigma, (mu - other_mu) / other_sigma
+    return (0.5 * (ratio.square() + shift.square() - 1.0) - ratio.log()).sum(dim=-1)
+
+
+def tanh_gaussian_log_prob(mu: Tensor, sigma: Tensor, action: Tensor) -> Tensor:
+    """Log-probability (B,) of actions in (-1, 1) that were drawn as tanh of a Gaussian."""
+    # Just inside the border: atanh(1) is infinite, and float32 rounds tanh(10) to 1.
+    edge = 1.0 - torch.finfo(action.dtype).eps
+    u = action.clamp(-edge, edge).atanh()
+    log_slope = 2.0 * (math.log(2.0) - u - F.softplus(-2.0 * u))
+    return gaussian_log_prob(mu, sigma, u) - log_slope.sum(dim=-1)
+
+
+class CategoricalPd:
+    """A categorical distribution over logits (B, A), in the established interface."""
+
+    def __init__(self, logits: Tensor | None = None) -> None:
+        if logits is not None:
+            self.update_logits(logits)
+
+    def update_logits(self, logits: Tensor) -> None:
+        self.logits = logits
+
+    def neglogp(self, x: Tensor, reduction: str = "mean") -> Tensor:
+        """Negative log-probability; `reduction` is 'mean' or 'none'."""
+        return F.cross_entropy(self.logits, x.long(), reduction=reduction)
+
+    def entropy(self, reduction: str | None = None) -> Tensor:
+        entropy = categorical_entropy(self.logits)
+        return entropy if reduction is None else entropy.mean()
+
+    def mode(self) -> Tensor:
+        return self.logits.argmax(dim=-1)
+
+    def sample(self) -> Tensor:
+        return categorical_sample(self.logits)
+
+    def noise_mode(self, noise_ratio: float = 1.0) -> Tensor:
+        """The mode after `noise_ratio` times Gumbel noise: 0 is the mode, 1 a sample."""
+        noise = -torch.empty_like(self.logits).exponential_().log()
+        return (self.logits + noise_ratio * noise).argmax(dim=-1)

@@ -151,12 +151,40 @@ MODEL_REGISTRY = Registry(
     "model",
     {
         "dqn": "ding.model.dqn:DQN",
+        "c51dqn": "ding.model.q_learning:C51DQN",
+        "rainbowdqn": "ding.model.q_learning:RainbowDQN",
+        "qrdqn": "ding.model.q_learning:QRDQN",
+        "iqn": "ding.model.q_learning:IQN",
+        "fqf": "ding.model.q_learning:FQF",
+        "bdq": "ding.model.q_learning:BDQ",
+        "sqn": "ding.model.q_learning:SQNModel",
+        "drqn": "ding.model.recurrent:DRQN",
+        "ngu": "ding.model.recurrent:NGU",
+        "gtrxldqn": "ding.model.recurrent:GTrXLDQN",
+        "recurrent_vac": "ding.model.recurrent:RecurrentVAC",
         "vac": "ding.model.actor_critic:VAC",
+        "hybrid_vac": "ding.model.hybrid:HybridVAC",
+        "pg": "ding.model.policy_gradient:PG",
+        "ppg": "ding.model.policy_gradient:PPG",
+        "acer": "ding.model.policy_gradient:ACER",
         "qac": "ding.model.actor_critic:QAC",
+        "continuous_qac": "ding.model.actor_critic:QAC",
         "discrete_qac": "ding.model.actor_critic:DiscreteQAC",
+        "qac_dist": "ding.model.qac_dist:QACDIST",
+        "hybrid_qac": "ding.model.hybrid:HybridQAC",
+        "pdqn": "ding.model.hybrid:PDQN",
     },
 )
-BUFFER_REGISTRY = Registry("buffer", {"naive": "ding.worker.buffer.naive:NaiveReplayBuffer"})
+BUFFER_REGISTRY = Registry(
+    "buffer",
+    {
+        "naive": "ding.worker.buffer.naive:NaiveReplayBuffer",
+        "advanced": "ding.worker.buffer.advanced:AdvancedReplayBuffer",
+        "episode": "ding.worker.buffer.episode:EpisodeReplayBuffer",
+        "sequence": "ding.worker.buffer.sequence:SequenceReplayBuffer",
+        "deque": "ding.data.buffer.deque_buffer_wrapper:DequeBufferWrapper",
+    },
+)
 LEARNER_REGISTRY = Registry("learner", {"base": "ding.worker.learner.base:BaseLearner"})
 SERIAL_COLLECTOR_REGISTRY = Registry(
     "collector",

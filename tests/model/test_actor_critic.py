@@ -129,6 +129,6 @@ def test_discrete_qac():
 
 @pytest.mark.parametrize("name", ["vac", "qac"])
 def test_unknown_action_space(name):
-    cfg = {"type": name, "obs_shape": 4, "action_shape": 2, "action_space": "hybrid"}
-    with pytest.raises(ConfigError, match="unknown action_space 'hybrid'"):
+    cfg = {"type": name, "obs_shape": 4, "action_shape": 2, "action_space": "hibrid"}
+    with pytest.raises(ConfigError, match="unknown action_space 'hibrid'"):
         create_model(cfg)

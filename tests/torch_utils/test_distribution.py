@@ -8,10 +8,16 @@ from torch.distributions import (
 )
 
 from ding.torch_utils.distribution import (
+    CategoricalPd,
+    categorical_entropy,
+    categorical_kl,
     categorical_log_prob,
     categorical_log_prob_entropy,
+    categorical_sample,
     gaussian_entropy,
+    gaussian_kl,
     gaussian_log_prob,
+    tanh_gaussian_log_prob,
     tanh_gaussian_sample,
 )
 
@@ -48,3 +54,44 @@ def test_tanh_gaussian_stays_finite_when_saturated():
         torch.full((1, 2), 50.0), torch.ones(1, 2), torch.zeros(1, 2)
     )
     assert action.abs().max() <= 1 and log_prob.isfinite().all()
+
+
+def test_categorical_entropy_kl_and_draws():
+    logit, other = torch.randn(4, 3), torch.randn(4, 3)
+    p, q = Categorical(logits=logit), Categorical(logits=other)
+    assert torch.allclose(categorical_entropy(logit), p.entropy(), atol=1e-6)
+    kl = torch.distributions.kl_divergence(p, q)
+    assert torch.allclose(categorical_kl(logit, other), kl, atol=1e-6)
+    drawn = categorical_sample(torch.tensor([0.2, 0.8]).log().expand(4000, 2))
+    assert abs(drawn.float().mean().item() - 0.8) < 0.05
+
+
+def test_gaussian_kl():
+    mu, other_mu, (sigma, other_sigma) = (
+        torch.randn(4, 3),
+        torch.randn(4, 3),
+        torch.rand(2, 4, 3) + 0.1,
+    )
+    p, q = Normal(mu, sigma), Normal(other_mu, other_sigma)
+    expected = torch.distributions.kl_divergence(p, q).sum(-1)
+    assert torch.allclose(gaussian_kl(mu, sigma, other_mu, other_sigma), expected, atol=1e-4)
+
+
+def test_tanh_gaussian_log_prob_is_that_of_the_draw():
+    mu, sigma, noise = torch.randn(50, 2), torch.rand(50, 2) + 0.5, torch.randn(50, 2)
+    action, log_prob = tanh_gaussian_sample(mu, sigma, noise)
+    again = tanh_gaussian_log_prob(mu, sigma, action)
+    inside = action.abs().amax(-1) < 0.999
+    assert inside.sum() > 20 and torch.allclose(again[inside], log_prob[inside], atol=1e-2)
+    assert tanh_gaussian_log_prob(mu, sigma, torch.ones(50, 2)).isfinite().all()
+
+
+def test_categorical_pd():
+    pd = CategoricalPd(torch.tensor([[0.0, 5.0], [5.0, 0.0]]))
+    assert pd.mode().tolist() == [1, 0] and pd.noise_mode(0.0).tolist() == [1, 0]
+    expected = torch.nn.functional.softplus(torch.tensor(-5.0))
+    assert torch.allclose(pd.neglogp(torch.tensor([1, 0])), expected)
+    assert pd.neglogp(torch.tensor([1, 0]), reduction="none").shape == (2,)
+    assert pd.entropy().shape == (2,) and pd.entropy("mean").shape == ()
+    pd.update_logits(torch.zeros(1000, 2))
+    assert 300 < pd.sample().sum() < 700

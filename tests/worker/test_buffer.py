@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -133,8 +135,20 @@ def test_wrong_samples_are_refused_and_change_nothing() -> None:
         buffer.push({"x": 1, "y": 2})
     with pytest.raises(ValueError, match=r"\['obs'\]\['a'\] have shape \(3,\).*\(2,\)"):
         buffer.push({"x": 1, "obs": {"a": np.zeros(3)}})
+    with pytest.raises(ValueError, match=r"\['x'\] are float64.*int64"):
+        buffer.push({"x": np.array(0.5), "obs": {"a": np.zeros(2)}})
     assert buffer.count() == 2
     assert contents(buffer) == [0, 1]
+
+
+def test_numbers_are_never_cut_off() -> None:
+    buffer = buffer_of(4)
+    for n in (1, 2):
+        buffer.push([{"x": 1, "y": np.float32(1)}] * n)
+    with pytest.raises(ValueError, match=r"\['x'\] are float32"):
+        buffer.push([{"x": 1.5, "y": np.float32(1)}] * 2)
+    buffer.push([{"x": 3, "y": np.float64(2)}])  # less exact, but no other kind
+    assert contents(buffer) == [1, 1, 1, 3]
 
 
 def test_state_that_does_not_fit() -> None:
@@ -159,3 +173,15 @@ def test_flow_is_logged(tmp_path: Path) -> None:
     buffer.push([{"x": 1}, {"x": 2}])
     buffer.close()
     assert "pushed 2" in (tmp_path / "log" / "buffer" / "buffer_logger.txt").read_text()
+
+
+def test_uniform_buffers_do_not_load_the_compiler() -> None:
+    code = """
+import sys
+from ding.worker import NaiveReplayBuffer
+buffer = NaiveReplayBuffer({"replay_buffer_size": 4})
+buffer.push([{"x": 1}, {"x": 2}])
+buffer.sample(2)
+sys.exit("numba" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,6 +1,17 @@
 """Where samples are kept."""
 
+from ding.worker.buffer.advanced import AdvancedReplayBuffer
 from ding.worker.buffer.base import IBuffer, create_buffer, get_buffer_cls
+from ding.worker.buffer.episode import EpisodeReplayBuffer
 from ding.worker.buffer.naive import NaiveReplayBuffer
+from ding.worker.buffer.sequence import SequenceReplayBuffer
 
-__all__ = ["IBuffer", "NaiveReplayBuffer", "create_buffer", "get_buffer_cls"]
+__all__ = [
+    "AdvancedReplayBuffer",
+    "EpisodeReplayBuffer",
+    "IBuffer",
+    "NaiveReplayBuffer",
+    "SequenceReplayBuffer",
+    "create_buffer",
+    "get_buffer_cls",
+]

@@ -1,0 +1,1 @@
+"""Data outside of a run: buffers for one's own loops, datasets."""

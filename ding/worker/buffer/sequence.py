@@ -1,0 +1,104 @@
+"""Sequences of successive steps for recurrent policies, drawn from single steps.
+
+Kapturowski et al. 2019, https://openreview.net/forum?id=r1lyTjAqYX
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ding.utils.batch import Rows, tree_map
+from ding.utils.errors import ConfigError
+from ding.worker.buffer.links import Links
+from ding.worker.buffer.naive import NaiveReplayBuffer, draw
+
+
+class SequenceReplayBuffer(NaiveReplayBuffer):
+    """Rows of a batch are sequences (T, ...) that never cross the end of an episode.
+
+    T is burn_in + unroll_len. `mask` is 1 for steps that exist, `burn_in` for how many the network
+    only warms up; `prev_state`, if steps have it, is that of the first step alone.
+    """
+
+    config: ClassVar[dict[str, Any]] = dict(
+        type="sequence",
+        # Steps to learn from in each sequence.
+        unroll_len=20,
+        # Steps before them that only bring the hidden state up to date.
+        burn_in=0,
+        # Sequences that an episode's end cuts short are filled up with its last step, masked; if
+        # False, only whole ones are drawn.
+        padding=True,
+        # Columns of which only the first step's value is handed out.
+        state_keys=["prev_state"],
+    )
+
+    def __init__(
+        self,
+        cfg: Mapping[str, Any] | None = None,
+        tb_logger: Any = None,
+        exp_name: str = "default_experiment",
+        instance_name: str = "buffer",
+    ) -> None:
+        super().__init__(cfg, tb_logger, exp_name, instance_name)
+        if self._cfg.nstep != 1:
+            raise ConfigError("nstep has no effect in a buffer of sequences; leave it out")
+        if self._cfg.unroll_len < 1 or self._cfg.burn_in < 0:
+            raise ConfigError(
+                f"unroll_len = {self._cfg.unroll_len}, burn_in = {self._cfg.burn_in}: must be at "
+                "least 1 and 0"
+            )
+        self._links: Links | None = Links(self._size)
+
+    def sample(
+        self,
+        batch_size: int,
+        cur_learner_iter: int = 0,
+        sample_range: slice | None = None,
+        replace: bool = False,
+        sequence: int | None = None,
+    ) -> Sequence[Any] | None:
+        """Sequences that begin at any stored step, or None while there are too few.
+
+        `sequence` is their length, else that of the config.
+        """
+        if batch_size == 0:
+            return []
+        n = sequence or self._cfg.burn_in + self._cfg.unroll_len
+        starts = self._starts(batch_size, sample_range, replace, n)
+        if starts is None:
+            return None
+        self._sampled += batch_size
+        self._log_if_due()
+        return self._sequences(starts, n)
+
+    def _starts(
+        self, batch_size: int, sample_range: slice | None, replace: bool, n: int
+    ) -> np.ndarray | None:
+        """Serial numbers of first steps."""
+        if self._cfg.padding:
+            slots = self._drawn_slots(batch_size, sample_range, replace)
+            return None if slots is None else self._serials(slots)
+        ages = np.arange(self._serial - self._oldest)
+        serials = self._oldest + (ages if sample_range is None else ages[sample_range])
+        assert self._links is not None
+        whole = serials[self._links.chains(serials, n)[1][:, -1]] if len(serials) else serials
+        if not len(whole) or (len(whole) < batch_size and not replace):
+            return None
+        return whole[draw(self._rng, len(whole), batch_size, replace)]
+
+    def _sequences(self, starts: np.ndarray, n: int) -> Rows:
+        assert self._links is not None
+        assert self._store is not None
+        steps, exist = self._links.chains(starts, n)
+        columns = self._store.read(steps.reshape(-1) % self._size)
+        columns = tree_map(lambda leaf: leaf.reshape(*steps.shape, *leaf.shape[1:]), columns)
+        for key in self._cfg.state_keys:
+            if key in columns:
+                columns[key] = tree_map(lambda leaf: leaf[:, 0], columns[key])
+        columns["mask"] = exist.astype(np.float32)
+        columns["burn_in"] = np.full(len(starts), min(self._cfg.burn_in, n - 1))
+        return Rows(columns)

@@ -1,0 +1,138 @@
+import shutil
+from copy import deepcopy
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from ding.torch_utils import Adam, AdamW, RMSprop, cos_lr_scheduler, get_lr_ratio
+from ding.torch_utils.optim import Adam as PlainAdam
+from ding.torch_utils.optim import GradientStep
+from ding.utils.errors import ConfigError
+
+
+def net():
+    torch.manual_seed(0)
+    return nn.Linear(3, 1)
+
+
+def train(model, optimizer, n=20, scale=1.0):
+    x = torch.linspace(-1, 1, 12).reshape(4, 3)
+    for _ in range(n):
+        optimizer.zero_grad()
+        (scale * (model(x) - 1.0).square().mean()).backward()
+        optimizer.step()
+    return model.weight.detach().clone()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "options"),
+    [
+        (Adam, torch.optim.Adam, {"weight_decay": 0.1}),
+        (AdamW, torch.optim.AdamW, {"weight_decay": 0.1}),
+        (RMSprop, torch.optim.RMSprop, {"momentum": 0.5, "centered": True}),
+    ],
+)
+def test_without_limits_as_in_torch(ours, theirs, options):
+    one, other = net(), net()
+    first = train(one, ours(one.parameters(), lr=0.01, **options))
+    second = train(other, theirs(other.parameters(), lr=0.01, **options))
+    assert torch.allclose(first, second, atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer_cls", [Adam, AdamW, RMSprop])
+def test_limits_apply_to_every_optimizer(optimizer_cls):
+    free, ignoring, clipping = net(), net(), net()
+    before = free.weight.detach().clone()
+    assert not torch.equal(train(free, optimizer_cls(free.parameters(), lr=0.1)), before)
+    options = dict(grad_ignore_type="ignore_norm", ignore_value=1e-6, weight_decay=0.0)
+    stopped = optimizer_cls(ignoring.parameters(), lr=0.1, **options)
+    assert torch.equal(train(ignoring, stopped), before)
+    options = dict(grad_clip_type="clip_norm", clip_value=1e-3, clip_norm_type=float("inf"))
+    train(clipping, optimizer_cls(clipping.parameters(), lr=0.1, **options), n=1)
+    assert max(p.grad.abs().max() for p in clipping.parameters()) <= 1e-3
+
+
+def test_a_spike_does_not_reach_the_moments():
+    def squared_after_a_spike(**options):
+        model = net()
+        optimizer = Adam(model.parameters(), lr=0.01, **options)
+        train(model, optimizer, n=15)
+        train(model, optimizer, n=1, scale=1e4)
+        return optimizer.state[optimizer.flat]["exp_avg_sq"].max().item()
+
+    options = dict(grad_clip_type="clip_momentum_norm", clip_momentum_timestep=5)
+    assert squared_after_a_spike(**options) < 1e-4 * squared_after_a_spike()
+
+
+@pytest.mark.parametrize("kind", ["clip_momentum", "clip_momentum_norm"])
+@pytest.mark.parametrize("optimizer_cls", [Adam, AdamW, RMSprop])
+def test_history_is_saved_with_the_optimizer(optimizer_cls, kind):
+    options = dict(lr=0.01, grad_clip_type=kind, clip_momentum_timestep=5)
+    one, other = net(), net()
+    first, second = (optimizer_cls(model.parameters(), **options) for model in (one, other))
+    train(one, first, n=8)
+    other.load_state_dict(one.state_dict())
+    second.load_state_dict(deepcopy(first.state_dict()))
+    assert torch.equal(train(one, first, scale=100.0), train(other, second, scale=100.0))
+
+
+def test_reads_the_state_of_an_optimizer_without_limits():
+    one, other = net(), net()
+    first, second = PlainAdam(one.parameters()), Adam(other.parameters())
+    train(one, first)
+    second.load_state_dict(first.state_dict())
+    other.load_state_dict(one.state_dict())
+    assert torch.equal(train(one, first), train(other, second))
+
+
+def test_works_in_a_gradient_step():
+    model = net()
+    optimizer = Adam(model.parameters(), lr=0.1, grad_clip_type="clip_momentum_norm")
+    step = GradientStep(model, optimizer, lambda x: ((model(x) - 1.0).square().mean(), {}))
+    losses = [step(torch.ones(2, 3))[0].item() for _ in range(50)]
+    assert losses[-1] < 1e-2 < losses[0]
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs g++")
+@pytest.mark.filterwarnings("ignore")
+def test_history_moves_on_in_a_compiled_step():
+    options = dict(grad_clip_type="clip_momentum", clip_momentum_timestep=2)
+    steps, optimizers = [], []
+    for compiled in (False, True):
+        model = net()
+        optimizers.append(Adam(model.parameters(), lr=0.1, **options))
+        loss = partial(squared_error, model)
+        steps.append(GradientStep(model, optimizers[-1], loss, compiled=compiled))
+    for scale in (1.0, 1.1, 1.0, 100.0, 1.0):
+        batch = {"x": torch.linspace(-1, 1, 12).reshape(4, 3), "y": torch.full((4, 1), scale)}
+        for step in steps:
+            step(batch)
+        assert torch.allclose(optimizers[0].flat, optimizers[1].flat, atol=1e-5)
+
+
+def squared_error(model, batch):
+    return (model(batch["x"]) - batch["y"]).square().mean(), {}
+
+
+def test_bad_options():
+    parameters = list(net().parameters())
+    with pytest.raises(ConfigError, match="did you mean 'clip_momentum'"):
+        Adam(parameters, grad_clip_type="clip_momentm")
+    with pytest.raises(ConfigError, match="is a grad_clip_type"):
+        RMSprop(parameters, grad_ignore_type="clip_norm", ignore_value=1.0)
+    with pytest.raises(ConfigError, match="is a grad_ignore_type"):
+        RMSprop(parameters, grad_clip_type="ignore_norm", clip_value=1.0)
+    with pytest.raises(TypeError, match="AdamW has no option clip_valu"):
+        AdamW(parameters, clip_valu=1.0)
+
+
+def test_cosine_schedule_by_hand():
+    ratios = [get_lr_ratio(epoch, 2, 1.0, 6, 0.2) for epoch in (0, 1, 2, 4, 6, 9)]
+    assert ratios == pytest.approx([0.0, 0.5, 1.0, 0.6, 0.2, 0.2])
+    optimizer = Adam(net().parameters(), lr=0.5)
+    scheduler = cos_lr_scheduler(optimizer, 0.5, 2, 6, 0.1)
+    optimizer.step()
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.25)

@@ -1,0 +1,151 @@
+"""n-step samples, sequences and episodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ding.rl_utils.adder import nstep_transitions
+from ding.utils.batch import Rows, take
+from ding.utils.errors import ConfigError
+from ding.worker.buffer import (
+    AdvancedReplayBuffer,
+    EpisodeReplayBuffer,
+    NaiveReplayBuffer,
+    SequenceReplayBuffer,
+)
+
+
+def steps_of(lengths: list[list[int]], n: int, truncated: bool = False) -> dict[str, Any]:
+    """`n` steps of each env in turn; env e runs episodes of the given lengths. obs is unique."""
+    rows: dict[str, list[Any]] = {k: [] for k in ("obs", "next_obs", "reward", "done", "env_id")}
+    clock = [[0, 0] for _ in lengths]  # episode, step
+    for _ in range(n):
+        for env, episodes in enumerate(lengths):
+            episode, step = clock[env]
+            done = step + 1 == episodes[episode % len(episodes)]
+            obs = 10000 * env + 100 * episode + step
+            values = (obs, obs + 1, float(obs % 7), done, env)
+            for key, value in zip(rows, values, strict=True):
+                rows[key].append(value)
+            clock[env] = [episode + 1, 0] if done else [episode, step + 1]
+    columns = {key: np.array(values) for key, values in rows.items()}
+    columns["reward"] = columns["reward"].astype(np.float32)
+    return {**columns, "truncated": columns["done"] & truncated}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=3), min_size=1, max_size=3),
+    st.integers(2, 5),
+    st.integers(1, 11),
+    st.booleans(),
+)
+def test_nstep_is_that_of_whole_trajectories(
+    lengths: list[list[int]], nstep: int, chunk: int, truncated: bool
+) -> None:
+    """Over ring edges, with envs mixed: as the reference makes them of each env's steps."""
+    steps = steps_of(lengths, 20, truncated)
+    total, size = len(steps["obs"]), 17
+    buffer = NaiveReplayBuffer(dict(replay_buffer_size=size, nstep=nstep, discount_factor=0.9))
+    for start in range(0, total, chunk):
+        buffer.push(Rows(take(steps, slice(start, start + chunk))))
+    expected = {}
+    for env in range(len(lengths)):
+        own = take(steps, steps["env_id"] == env)
+        own["end"] = own["done"].copy()
+        made = nstep_transitions(own, nstep, 0.9)
+        for i, obs in enumerate(own["obs"].tolist()):
+            expected[obs] = [made[k][i] for k in ("reward", "next_obs", "done", "discount")]
+    drawn: Any = buffer.sample(buffer.count())
+    assert len(drawn) == min(size, total)
+    found = drawn.columns
+    for i, obs in enumerate(found["obs"].tolist()):
+        reward, next_obs, done, discount = expected[obs]
+        assert found["reward"][i] == pytest.approx(reward, rel=1e-5)
+        assert found["next_obs"][i] == next_obs
+        assert found["done"][i] == done
+        assert found["discount"][i] == pytest.approx(discount)
+
+
+def test_nstep_with_priorities_and_restored() -> None:
+    cfg = dict(replay_buffer_size=10, nstep=3, discount_factor=0.5)
+    buffer = AdvancedReplayBuffer(cfg)
+    steps = steps_of([[4]], 12)
+    buffer.push(Rows(take(steps, slice(0, 11))))
+    other = AdvancedReplayBuffer({**cfg, "replay_buffer_size": 16})
+    other.load_state_dict(buffer.state_dict())
+    for target in (buffer, other):
+        target.push(Rows(take(steps, slice(11, 12))))  # the open episode goes on
+        drawn: Any = target.sample(10)
+        found = dict(zip(drawn.columns["obs"].tolist(), drawn.columns["discount"], strict=True))
+        assert found[201] == 0  # 3 steps to the end of the episode
+        assert found.get(202, 0) == found.get(203, 0) == 0
+    assert other.count() == 11
+
+
+def test_sequences_never_cross_an_episode() -> None:
+    buffer = SequenceReplayBuffer(dict(replay_buffer_size=60, unroll_len=3, burn_in=2))
+    steps = steps_of([[7], [4, 9]], 40)
+    state = np.arange(80)
+    for start in range(0, 80, 6):
+        part = take({**steps, "prev_state": {"h": state}}, slice(start, start + 6))
+        buffer.push(Rows(part))
+    drawn: Any = buffer.sample(60)
+    columns = drawn.columns
+    assert columns["obs"].shape == columns["mask"].shape == (60, 5)
+    assert columns["burn_in"].tolist() == [2] * 60
+    by_obs = {int(obs): i for i, obs in enumerate(steps["obs"])}
+    for obs, mask, h in zip(
+        columns["obs"], columns["mask"], columns["prev_state"]["h"], strict=True
+    ):
+        real = obs[mask == 1]
+        assert np.diff(real).tolist() == [1] * (len(real) - 1)  # one after the other
+        assert (obs[len(real) :] == real[-1]).all()
+        assert h == state[by_obs[int(obs[0])]]
+        last = by_obs[int(real[-1])]
+        assert len(real) == 5 or steps["done"][last] or last >= 78
+    assert sorted(columns["obs"][:, 0].tolist()) == sorted(steps["obs"][20:].tolist())
+
+
+def test_only_whole_sequences() -> None:
+    cfg = dict(replay_buffer_size=40, unroll_len=4, padding=False)
+    buffer = SequenceReplayBuffer(cfg)
+    buffer.push(Rows(steps_of([[5, 3]], 16)))  # episodes of 5, 3, 5, 3: two starts in each of 5
+    drawn: Any = buffer.sample(4)
+    assert drawn.columns["mask"].all()
+    assert sorted(drawn.columns["obs"][:, 0].tolist()) == [0, 1, 200, 201]
+    assert buffer.sample(5) is None
+    longer: Any = buffer.sample(2, sequence=5)
+    assert longer.columns["obs"].shape == (2, 5)
+    with pytest.raises(ConfigError, match="nstep"):
+        SequenceReplayBuffer(dict(nstep=2))
+    with pytest.raises(ConfigError, match="unroll_len = 0"):
+        SequenceReplayBuffer(dict(unroll_len=0))
+
+
+def test_episodes(tmp_path: Any) -> None:
+    buffer = EpisodeReplayBuffer(dict(replay_buffer_size=3))
+    for n in (2, 5, 3):
+        buffer.push([[{"obs": np.full(2, n), "t": t} for t in range(n)]])
+    assert buffer.episode_len == [2, 5, 3]
+    buffer.push(Rows({"obs": np.full((4, 2), 4), "t": np.arange(4)}))  # one episode
+    buffer.push([{"obs": np.full(2, 1), "t": 0}])
+    assert buffer.episode_len == [3, 4, 1]
+    assert buffer.count() == 3
+    buffer.save_data(tmp_path / "data")
+    other = EpisodeReplayBuffer(dict(replay_buffer_size=3))
+    other.load_data(tmp_path / "data")
+    drawn: Any = other.sample(3)
+    assert sorted(len(episode) for episode in drawn) == [1, 3, 4]
+    longest = max(drawn, key=len)
+    assert [int(step["t"]) for step in longest] == [0, 1, 2, 3]
+    longest[0]["obs"].fill_(9)
+    again: Any = other.sample(3)
+    assert max(again, key=len)[0]["obs"].tolist() == [4, 4]
+    with pytest.raises(ConfigError, match="storage"):
+        EpisodeReplayBuffer(dict(storage="mmap"))
