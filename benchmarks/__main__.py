@@ -16,7 +16,7 @@ from itertools import zip_longest
 from statistics import median
 from typing import Any
 
-from benchmarks import replay
+from benchmarks import replay, returns
 from benchmarks.collector.report import CASES as COLLECTOR_CASES
 from benchmarks.collector.report import run_cases
 from benchmarks.measure import (
@@ -33,7 +33,7 @@ from benchmarks.measure import (
     ratio_of,
 )
 
-CASES = ("ppo", "dqn", "sac", "collect", "start", *COLLECTOR_CASES, "replay")
+CASES = ("ppo", "dqn", "sac", "collect", "start", *COLLECTOR_CASES, "replay", "returns")
 START_GOAL = 3.0
 
 NOTES = """\
@@ -200,13 +200,15 @@ def main() -> None:
     if args.profile:
         profile(args.profile)
         return
-    training = [case for case in args.only if case not in (*COLLECTOR_CASES, "replay")]
+    training = [case for case in args.only if case not in (*COLLECTOR_CASES, "replay", "returns")]
     collecting = [case for case in args.only if case in COLLECTOR_CASES]
     failures = run_training(args, training) if training else []
     if collecting:
         print(run_cases(collecting, args.peers, args.quick, args.repeats))
     if "replay" in args.only:
         print(replay.run(args.peers, args.quick))
+    if "returns" in args.only:
+        returns.main(args.quick)
     if failures:
         raise SystemExit(f"failed, see above: {', '.join(failures)}")
 

@@ -19,7 +19,11 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PEERS = HERE / ".venv-peers"
-REQUIREMENTS = ("stable-baselines3==2.9.2", "gymnasium==1.4.0", "tensorboard")
+TORCH = "torch==2.13.0"
+REQUIREMENTS = (
+    *("stable-baselines3==2.9.2", "tianshou==2.0.1", "torchrl==0.14.1", "cpprb==11.0.0"),
+    *("gymnasium==1.4.0", "numba", "tensorboard"),
+)
 
 Result = dict[str, Any]
 
@@ -79,13 +83,13 @@ def bench(peers: str | None, quick: bool) -> Iterator[Bench]:
 
 
 def made_peers() -> str:
-    """The interpreter of an environment that holds the peer, made at the first use."""
+    """The interpreter of an environment that holds the peers, made at the first use."""
     python = PEERS / "bin" / "python"
     ready = PEERS / "ready"
     if not ready.exists():
-        print(f"making {PEERS.name} for the peer ...", file=sys.stderr, flush=True)
+        print(f"making {PEERS.name} for the peers ...", file=sys.stderr, flush=True)
         venv.create(PEERS, with_pip=True, clear=True)
-        for packages in (("torch==2.13.0",), REQUIREMENTS):
+        for packages in ((TORCH,), (TORCH, *REQUIREMENTS)):
             install = [str(python), "-m", "pip", "install", "--quiet", *packages]
             subprocess.run(install, check=True)
         ready.touch()

@@ -77,9 +77,11 @@ NAMES = {
     "ding.model": """DQN VAC QAC DiscreteQAC model_wrap register_wrapper create_model""",
     "ding.worker": """SampleCollector SampleSerialCollector EpisodeCollector
         EpisodeSerialCollector ISerialCollector create_serial_collector get_serial_collector_cls
-        IBuffer NaiveReplayBuffer create_buffer get_buffer_cls BaseSerialEvaluator
+        IBuffer NaiveReplayBuffer AdvancedReplayBuffer EpisodeReplayBuffer SequenceReplayBuffer
+        create_buffer get_buffer_cls BaseSerialEvaluator
         InteractionSerialEvaluator VectorEvalMonitor create_serial_evaluator BaseLearner
         LearnerHook register_learner_hook create_learner BaseSerialCommander""",
+    "ding.data.buffer": "DequeBuffer BufferedData",
     "ding.config": """compile_config read_config read_config_with_system read_config_yaml
         save_config save_config_py save_config_yaml Config deep_merge_dicts""",
     "ding.entry": """serial_pipeline serial_pipeline_onpolicy eval collect_demo_data""",

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.collector import overhead, race
-from benchmarks.collector.turns import made_collector_peers
-from benchmarks.measure import commit, machine
+from benchmarks.measure import commit, machine, made_peers
 
 CASES = ("collector", "overhead", "soak")
 RESULTS = Path(__file__).resolve().parent / "results.json"
@@ -44,7 +43,7 @@ def _measured(case: str, peers: str | None, quick: bool, rounds: int | None) -> 
 
         job = soak.Soak(n_fault=_QUICK_FAULTS, gap=40.0) if quick else soak.Soak()
         return soak.soak_and_check(job)
-    python = peers or made_collector_peers()
+    python = peers or made_peers()
     if case == "collector":
         return race.race(python, quick, rounds or 1)
     return overhead.overhead(python, quick, rounds or (1 if quick else 3))

@@ -10,28 +10,11 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from benchmarks.collector.rigs import ENTRANTS
-from benchmarks.measure import HERE, PEERS, BenchmarkError, made_peers
-
-REQUIREMENTS = ("tianshou==2.0.1", "torchrl==0.14.1", "gymnasium==1.4.0")
-
-
-def made_collector_peers() -> str:
-    """The environment of the other benchmarks' peer, with the libraries of the race beside it."""
-    python, ready = made_peers(), PEERS / "ready-collector"
-    if not ready.exists():
-        say(f"adding {', '.join(REQUIREMENTS)} to {PEERS.name} ...")
-        with tempfile.TemporaryDirectory() as directory:
-            pinned = Path(directory) / "constraints.txt"
-            pinned.write_text("torch==2.13.0\n")
-            install = [python, "-m", "pip", "install", "--quiet", "-c", str(pinned)]
-            subprocess.run([*install, *REQUIREMENTS], check=True)
-        ready.touch()
-    return python
+from benchmarks.measure import HERE, BenchmarkError
 
 
 class Turn:

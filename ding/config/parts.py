@@ -90,9 +90,7 @@ def classes_of(
     for part in ("policy", *PLACES):
         if part in classes:
             continue
-        usual = (
-            ("episode" if wants_episodes else "sample") if part == "collector" else _USUAL.get(part)
-        )
+        usual = _usual(part, main, wants_episodes)
         if auto and (usual or part in create or part == "policy"):
             section = create.setdefault(part, {})
             section.setdefault("type", usual)
@@ -102,6 +100,14 @@ def classes_of(
         if part == "policy":
             wants_episodes = _wants_episodes(main, classes[part])
     return classes
+
+
+def _usual(part: str, main: dict[str, Any], wants_episodes: bool) -> str | None:
+    if part == "collector":
+        return "episode" if wants_episodes else "sample"
+    if part == "replay_buffer" and lookup(main, "policy.priority") is True:
+        return "advanced"
+    return _USUAL.get(part)
 
 
 def _class_or_usual(part: str, section: dict[str, Any], usual: str | None) -> Any:

@@ -1,6 +1,14 @@
 """Workers that collect, store, learn and evaluate what a policy and a config describe."""
 
-from ding.worker.buffer import IBuffer, NaiveReplayBuffer, create_buffer, get_buffer_cls
+from ding.worker.buffer import (
+    AdvancedReplayBuffer,
+    EpisodeReplayBuffer,
+    IBuffer,
+    NaiveReplayBuffer,
+    SequenceReplayBuffer,
+    create_buffer,
+    get_buffer_cls,
+)
 from ding.worker.collector import (
     EpisodeCollector,
     EpisodeSerialCollector,
@@ -24,11 +32,13 @@ InteractionSerialEvaluator = BaseSerialEvaluator
 NaiveBuffer = NaiveReplayBuffer
 
 __all__ = [
+    "AdvancedReplayBuffer",
     "BaseLearner",
     "BaseSerialCommander",
     "BaseSerialEvaluator",
     "Commander",
     "EpisodeCollector",
+    "EpisodeReplayBuffer",
     "EpisodeSerialCollector",
     "EvalResult",
     "IBuffer",
@@ -39,6 +49,7 @@ __all__ = [
     "NaiveReplayBuffer",
     "SampleCollector",
     "SampleSerialCollector",
+    "SequenceReplayBuffer",
     "VectorEvalMonitor",
     "create_buffer",
     "create_learner",

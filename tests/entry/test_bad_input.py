@@ -61,7 +61,11 @@ CONFIGS = [
     ("ppo", {"policy.learn.batch_size": 128}, r"batch_size = 128.*n_sample = 64"),
     ("ppo", {"policy.nstep": 3}, r"nstep has no effect"),
     ("ppo", {"policy.learn.dual_clip": 0.5}, r"dual_clip = 0.5.*above 1"),
-    ("dqn", {"policy.priority": True}, r"priority = True.*'naive'"),
+    (
+        "dqn",
+        {"policy.priority": True, "policy.other.replay_buffer.type": "naive"},
+        r"priority = True.*'naive'",
+    ),
     ("dqn", {"policy.priority_IS_weight": True}, r"priority_IS_weight"),
     ("dqn", {"policy.other.replay_buffer.replay_buffer_size": 8}, r"replay_buffer_size = 8.*16"),
     ("dqn", {"policy.collect.n_sample": 0}, r"policy\.collect\.n_sample = 0"),
