@@ -45,14 +45,14 @@ class Bench:
     """Starts processes of both sides; each works in an empty directory and on given threads."""
 
     def __init__(self, peers: str, directory: str, quick: bool) -> None:
-        self._peers, self._directory, self._quick = peers, directory, quick
+        self.peers, self._directory, self._quick = peers, directory, quick
 
     def run(self, entrant: Entrant) -> Result:
         ours = entrant.side == "ding"
         module = "benchmarks.ding_work" if ours else "benchmarks.sb3_peer"
         options = [entrant.name, "--threads", str(entrant.threads), *entrant.options]
         options += ["--quick"] if self._quick else []
-        python = sys.executable if ours else self._peers
+        python = sys.executable if ours else self.peers
         return json.loads(self.output([python, "-m", module, *options], entrant.threads))
 
     def start(self, what: str) -> Result:

@@ -60,7 +60,7 @@ def run_side(
     runner: Bench, name: str, kind: str, capacity: int, seconds: float
 ) -> dict[str, float]:
     module = "benchmarks.replay" if name == "ours" else "benchmarks.replay_peers"
-    python = sys.executable if name == "ours" else runner._peers
+    python = sys.executable if name == "ours" else runner.peers
     options = ["--side"] if name == "ours" else []
     options += [name, kind, str(capacity), str(seconds)]
     found = json.loads(runner.output([python, "-m", module, *options], threads=1))

@@ -154,3 +154,10 @@ def get_vec_env_setting(
     collector = env_cls.create_collector_env_cfg(cfg) if collect else None
     evaluator = env_cls.create_evaluator_env_cfg(cfg) if eval_ else None
     return env_cls, collector, evaluator
+
+
+def not_a_timestep(given: Any) -> TypeError:
+    kind = f"a tuple of {len(given)}" if isinstance(given, tuple) else type(given).__name__
+    return TypeError(
+        f"an env's step must return BaseEnvTimestep(obs, reward, done, info), not {kind}"
+    )

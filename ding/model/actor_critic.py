@@ -7,6 +7,7 @@ Letters in shapes: B batch, A actions (or dimensions of the action).
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,10 +45,38 @@ class ModalNetwork(nn.Module):
         return output
 
 
-class VAC(ModalNetwork):
+class ActorCritic(ModalNetwork):
     """Policy and state value; the encoder is shared or one for each."""
 
     modes = ("compute_actor", "compute_critic", "compute_actor_critic")
+    share_encoder: bool
+    actor_encoder: Encoder
+    critic_encoder: Encoder
+    critic_head: RegressionHead
+
+    def compute_actor(self, x: Any) -> dict[str, Any]:
+        return self._with_mask(self._policy(self.actor_encoder(self._obs(x))), x)
+
+    def compute_critic(self, x: Any) -> dict[str, Any]:
+        return {"value": self._value(self.critic_encoder(self._obs(x)))}
+
+    def compute_actor_critic(self, x: Any) -> dict[str, Any]:
+        obs = self._obs(x)
+        features = self.actor_encoder(obs)
+        output = self._policy(features)
+        shared = self.share_encoder
+        output["value"] = self._value(features if shared else self.critic_encoder(obs))
+        return self._with_mask(output, x)
+
+    @abstractmethod
+    def _policy(self, features: Tensor) -> dict[str, Any]: ...
+
+    def _value(self, features: Tensor) -> Tensor:
+        return self.critic_head(features)["pred"]
+
+
+class VAC(ActorCritic):
+    """One kind of action: 'logit' (B, A), or {'mu', 'sigma'} of a continuous one."""
 
     def __init__(  # noqa: PLR0913 (established constructor)
         self,
@@ -71,12 +100,9 @@ class VAC(ModalNetwork):
         _check_action_space(action_space, ("discrete", "continuous"))
         self.action_space = action_space
         self.share_encoder = share_encoder
-
-        def encoder() -> Encoder:
-            return encoder_for(obs_shape, encoder_hidden_size_list, activation, norm_type)
-
-        self.actor_encoder = encoder()
-        self.critic_encoder = self.actor_encoder if share_encoder else encoder()
+        self.actor_encoder, self.critic_encoder = encoder_pair(
+            obs_shape, encoder_hidden_size_list, share_encoder, activation, norm_type
+        )
         shared: dict[str, Any] = {
             "activation": activation,
             "norm_type": norm_type,
@@ -117,26 +143,9 @@ class VAC(ModalNetwork):
             if isinstance(layer, nn.Sequential):
                 orthogonal_(layer[-1], 0.01)
 
-    def compute_actor(self, x: Any) -> dict[str, Any]:
-        return self._with_mask(self._policy(self.actor_encoder(self._obs(x))), x)
-
-    def compute_critic(self, x: Any) -> dict[str, Any]:
-        return {"value": self._value(self.critic_encoder(self._obs(x)))}
-
-    def compute_actor_critic(self, x: Any) -> dict[str, Any]:
-        obs = self._obs(x)
-        features = self.actor_encoder(obs)
-        output = self._policy(features)
-        shared = self.share_encoder
-        output["value"] = self._value(features if shared else self.critic_encoder(obs))
-        return self._with_mask(output, x)
-
     def _policy(self, features: Tensor) -> dict[str, Any]:
         output = self.actor_head(features)
         return output if self.action_space == "discrete" else {"logit": output}
-
-    def _value(self, features: Tensor) -> Tensor:
-        return self.critic_head(features)["pred"]
 
 
 class QAC(ModalNetwork):
@@ -273,9 +282,21 @@ def encoders_of(
             f"obs_shape {obs_shape!r} needs an encoder; set encoder_hidden_size_list, "
             "for example [32, 64, 64, 128] for images"
         )
+    actor, critic = encoder_pair(obs_shape, hidden_size_list, share, activation, norm_type)
+    return actor, critic, actor.output_size
+
+
+def encoder_pair(
+    obs_shape: ObsShape,
+    hidden_size_list: Sequence[int],
+    share: bool,
+    activation: Activation,
+    norm_type: str | None,
+) -> tuple[Encoder, Encoder]:
+    """Encoders of actor and critic."""
     actor = encoder_for(obs_shape, hidden_size_list, activation, norm_type)
     critic = actor if share else encoder_for(obs_shape, hidden_size_list, activation, norm_type)
-    return actor, critic, actor.output_size
+    return actor, critic
 
 
 def encoded(encoder: Encoder | None, obs: Any) -> Tensor:

@@ -12,7 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ding.model.actor_critic import ModalNetwork, critic_of, encoded, encoders_of, q_values
+from ding.model.actor_critic import (
+    ActorCritic,
+    ModalNetwork,
+    critic_of,
+    encoded,
+    encoder_pair,
+    encoders_of,
+    q_values,
+)
 from ding.model.encoder import ObsShape, encoder_for, shape_of, size_of
 from ding.model.head import (
     DiscreteHead,
@@ -38,10 +46,8 @@ def hybrid_sizes(action_shape: Any) -> tuple[int, int]:
     return types[0], size_of(action_shape[keys[1]], keys[1])
 
 
-class HybridVAC(ModalNetwork):
+class HybridVAC(ActorCritic):
     """VAC with 'logit' of {'action_type': (B, K), 'action_args': {'mu', 'sigma'}}."""
-
-    modes = ("compute_actor", "compute_critic", "compute_actor_critic")
 
     def __init__(  # noqa: PLR0913 (established constructor)
         self,
@@ -63,13 +69,13 @@ class HybridVAC(ModalNetwork):
         super().__init__(obs_shape)
         n_type, n_arg = hybrid_sizes(action_shape)
         self.action_space, self.share_encoder = action_space, share_encoder
-        self.actor_encoder, self.critic_encoder, size = encoders_of(
+        self.actor_encoder, self.critic_encoder = encoder_pair(
             obs_shape, encoder_hidden_size_list, share_encoder, activation, norm_type
         )
         options: dict[str, Any] = {
             "activation": activation,
             "norm_type": norm_type,
-            "in_size": size,
+            "in_size": self.actor_encoder.output_size,
         }
         self.type_head = DiscreteHead(
             actor_head_hidden_size, n_type, actor_head_layer_num, **options
@@ -86,20 +92,6 @@ class HybridVAC(ModalNetwork):
         self.critic_head = RegressionHead(
             critic_head_hidden_size, 1, critic_head_layer_num, **options
         )
-
-    def compute_actor(self, x: Any) -> dict[str, Any]:
-        return self._with_mask(self._policy(encoded(self.actor_encoder, self._obs(x))), x)
-
-    def compute_critic(self, x: Any) -> dict[str, Any]:
-        return {"value": self.critic_head(encoded(self.critic_encoder, self._obs(x)))["pred"]}
-
-    def compute_actor_critic(self, x: Any) -> dict[str, Any]:
-        obs = self._obs(x)
-        features = encoded(self.actor_encoder, obs)
-        output = self._policy(features)
-        seen = features if self.share_encoder else encoded(self.critic_encoder, obs)
-        output["value"] = self.critic_head(seen)["pred"]
-        return self._with_mask(output, x)
 
     def _policy(self, features: Tensor) -> dict[str, Any]:
         logit = self.type_head(features)["logit"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ding.envs.base_env import BaseEnvTimestep, StepByEnv, VecStep, is_truncated
+from ding.envs.base_env import BaseEnvTimestep, StepByEnv, VecStep, is_truncated, not_a_timestep
 from ding.envs.manager.columns import (
     ActionRows,
     ObsColumns,
@@ -26,11 +26,10 @@ from ding.envs.manager.columns import (
     reward_column,
     stack_checked,
 )
-from ding.envs.manager.deadline import EnvTimeoutError, check_deadlines_possible, deadline
+from ding.envs.manager.deadline import check_deadlines_possible, deadline, env_error
 from ding.envs.manager.flight.file import fault_kind
-from ding.envs.manager.interface import EnvManager, EnvState, ResetParam
+from ding.envs.manager.interface import UNPICKLABLE, EnvManager, EnvState, ResetParam, seed_after
 from ding.utils.batch import ByEnv, stacked_of, take
-from ding.utils.errors import EnvError
 
 logger = logging.getLogger(__name__)
 
@@ -39,20 +38,13 @@ _SAVED = (
     *("failures", "seeds", "dynamic", "unsent"),
 )
 
-# What objects raise that do not want to be pickled.
-_UNPICKLABLE = (
-    *(pickle.PicklingError, TypeError, AttributeError),
-    *(NotImplementedError, RuntimeError, ValueError),
-)
-
 
 class BaseEnvManager(EnvManager):
     """`launch`, then `ready_obs` and `step` in turn until `done`, then `close`."""
 
     def launch(self, reset_param: ResetParam | None = None) -> None:
         """Make the envs and begin their first episodes."""
-        if not self.closed:
-            raise RuntimeError("the env manager is launched already: close() it first")
+        self._check_closed()
         self._check_known(reset_param or {})
         self._make_envs()
         self._unsent = set(self._seeded())
@@ -105,8 +97,8 @@ class BaseEnvManager(EnvManager):
     def _send_seed(self, i: int) -> None:
         seed = self._seeds[i]
         assert seed is not None
-        if self._renewals[i]:  # A new env must not replay what broke the old one.
-            seed = int(np.random.SeedSequence([seed, self._renewals[i]]).generate_state(1)[0])
+        if self._renewals[i]:
+            seed = seed_after(seed, self._renewals[i])
         env, dynamic = self._envs[i], self._dynamic[i]
         self._flights.seeded(i, seed, dynamic)
         env.seed(seed) if dynamic is None else env.seed(seed, dynamic)
@@ -127,12 +119,6 @@ class BaseEnvManager(EnvManager):
         if ids:
             self._reset_envs(ids)
             self._note_states()
-
-    def _repeat_static_seeds(self) -> None:
-        for i in self._seeded():
-            if self._dynamic[i] is False:
-                self._unsent.add(i)
-                self._renewals[i] = 0
 
     def _reset_envs(self, ids: list[int]) -> None:
         """Reset these envs; their first observations become ready."""
@@ -163,7 +149,7 @@ class BaseEnvManager(EnvManager):
             f"Env {i} reset has exceeded max retries({self._max_retry}), "
             f"and the latest exception is: {latest!r}"
         )
-        failure = _failure(self._flights.report(i, latest, headline), latest)
+        failure = env_error(self._flights.report(i, latest, headline), latest)
         self.close()
         raise failure from latest
 
@@ -265,7 +251,8 @@ class BaseEnvManager(EnvManager):
         try:
             obs, reward, done, info = zip(*steps, strict=True)
         except (ValueError, TypeError) as error:
-            raise _not_timesteps(steps) from error
+            wrong = next(s for s in steps if not isinstance(s, tuple) or len(s) != 4)
+            raise not_a_timestep(wrong) from error
         try:
             obs_column = self._obs_columns.stack(obs)
             rewards = reward_column(reward)
@@ -330,7 +317,7 @@ class BaseEnvManager(EnvManager):
         self._note_states()
         if worst is not None:
             cause = broken[worst]
-            raise _failure(self._flights.report(worst, cause), cause) from cause
+            raise env_error(self._flights.report(worst, cause), cause) from cause
 
     def state_dict(self) -> dict[str, Any]:
         """All that a bit-exact continuation needs; 'envs' is None if an env cannot be pickled."""
@@ -345,16 +332,13 @@ class BaseEnvManager(EnvManager):
     def _pickled_envs(self) -> list[bytes] | None:
         try:
             return [pickle.dumps(env) for env in self._envs]
-        except _UNPICKLABLE as error:
-            if not self._told_unpicklable:
-                self._told_unpicklable = True
-                logger.warning("envs cannot be saved, a resumed run begins new episodes: %s", error)
+        except UNPICKLABLE as error:
+            self._tell_unpicklable(error)
             return None
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where `state_dict` was called; with new episodes if the envs could not be saved."""
-        if len(state["states"]) != self.env_num:
-            raise ValueError(f"state is of {len(state['states'])} envs, here are {self.env_num}")
+        self._check_state(state)
         self.close()
         for name in _SAVED:
             setattr(self, f"_{name}", deepcopy(state[name]))
@@ -372,19 +356,5 @@ class BaseEnvManager(EnvManager):
         """New episodes, and with dynamic seeds other ones than the run began with."""
         self._make_envs()
         self._obs = None
-        for i in self._seeded():
-            self._unsent.add(i)
-            self._renewals[i] += self._dynamic[i] is not False
+        self._seed_anew()
         self._reset_envs(list(range(self.env_num)))
-
-
-def _failure(message: str, cause: Exception) -> EnvError:
-    return (EnvTimeoutError if isinstance(cause, TimeoutError) else EnvError)(message)
-
-
-def _not_timesteps(steps: list[Any]) -> TypeError:
-    wrong = next(s for s in steps if not isinstance(s, tuple) or len(s) != 4)
-    given = f"a tuple of {len(wrong)}" if isinstance(wrong, tuple) else type(wrong).__name__
-    return TypeError(
-        f"an env's step must return BaseEnvTimestep(obs, reward, done, info), not {given}"
-    )

@@ -43,3 +43,8 @@ def check_deadlines_possible() -> None:
             "step_timeout and reset_timeout work by a signal that only the main thread gets: "
             "launch this env manager there, or set both to None"
         )
+
+
+def env_error(message: str, cause: BaseException) -> EnvError:
+    """The error that an env's failure ends in."""
+    return (EnvTimeoutError if isinstance(cause, TimeoutError) else EnvError)(message)

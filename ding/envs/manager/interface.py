@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import pickle
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +22,13 @@ from ding.envs.manager.flight.recorder import FlightRecorder
 from ding.utils.batch import ByEnv, take
 from ding.utils.errors import ConfigError
 
+logger = logging.getLogger(__name__)
+
+# What objects raise that do not want to be pickled.
+UNPICKLABLE = (
+    *(pickle.PicklingError, TypeError, AttributeError),
+    *(NotImplementedError, RuntimeError, ValueError),
+)
 ResetParam = Mapping[int, Mapping[str, Any] | None]
 
 
@@ -153,6 +162,18 @@ class EnvManager(ABC):
             return dict(enumerate(seed))
         raise TypeError(f"seed must be an int, a list or a dict by env id, got {seed!r}")
 
+    def _repeat_static_seeds(self) -> None:
+        for i in self._seeded():
+            if self._dynamic[i] is False:
+                self._unsent.add(i)
+                self._renewals[i] = 0
+
+    def _seed_anew(self) -> None:
+        """For new episodes; with dynamic seeds other ones than the run began with."""
+        for i in self._seeded():
+            self._unsent.add(i)
+            self._renewals[i] += self._dynamic[i] is not False
+
     def _seeded(self) -> Iterable[int]:
         return (i for i, seed in enumerate(self._seeds) if seed is not None)
 
@@ -184,6 +205,11 @@ class EnvManager(ABC):
     @property
     def closed(self) -> bool:
         return not self._envs
+
+    @property
+    def gives_views(self) -> bool:
+        """Whether observations that were handed out change when their envs step."""
+        return False
 
     @property
     def env_num(self) -> int:
@@ -276,6 +302,20 @@ class EnvManager(ABC):
         run = [i for i, state in enumerate(self._states) if state == EnvState.RUN]
         self._run_ids = np.array(run, dtype=np.int64)
 
+    def _check_closed(self) -> None:
+        if not self.closed:
+            raise RuntimeError("the env manager is launched already: close() it first")
+
+    def _check_state(self, state: Mapping[str, Any]) -> None:
+        count = len(state["states"])
+        if count != self.env_num:
+            raise ValueError(f"state is of {count} envs, here are {self.env_num}")
+
+    def _tell_unpicklable(self, error: Exception) -> None:
+        if not self._told_unpicklable:
+            self._told_unpicklable = True
+            logger.warning("envs cannot be saved, a resumed run begins new episodes: %s", error)
+
     def _check_open(self) -> None:
         if self.closed:
             raise RuntimeError("the env manager is not launched: call launch() first")
@@ -284,3 +324,8 @@ class EnvManager(ABC):
         for i in ids:
             if not isinstance(i, (int, np.integer)) or not 0 <= i < self.env_num:
                 raise ValueError(f"unknown env id {i!r}: there are envs 0 to {self.env_num - 1}")
+
+
+def seed_after(seed: int, *incidents: int) -> int:
+    """The seed of an env that takes the place of another: it must not replay what broke that."""
+    return int(np.random.SeedSequence([seed, *incidents]).generate_state(1)[0])

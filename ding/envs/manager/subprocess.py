@@ -65,8 +65,7 @@ class SubprocessEnvManager(CrewedEnvManager):
 
     def launch(self, reset_param: ResetParam | None = None) -> None:
         """Start the workers and begin the first episodes."""
-        if not self.closed:
-            raise RuntimeError("the env manager is launched already: close() it first")
+        self._check_closed()
         self._check_known(reset_param or {})
         shared = bool(self._cfg["shared_memory"])
         if shared and space_specs(self.observation_space, 1) is None:
@@ -117,6 +116,10 @@ class SubprocessEnvManager(CrewedEnvManager):
         weak = weakref.proxy(self)
         self._envs = [RemoteEnv(weak, i) for i in range(self.env_num)]
         self._states = [EnvState.INIT] * self.env_num
+
+    @property
+    def gives_views(self) -> bool:
+        return not self._cfg["copy_on_get"]
 
     @property
     def closed(self) -> bool:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from easydict import EasyDict
@@ -15,16 +15,15 @@ from easydict import EasyDict
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
 from ding.envs.base_env import VecStep
 from ding.utils.batch import Batch, ByEnv, stack, stacked_of, take, tree_map
-from ding.utils.errors import ConfigError
 from ding.utils.log import WorkerLog, table
 from ding.utils.registry import SERIAL_COLLECTOR_REGISTRY, class_of
+from ding.worker.collector.config import CollectorConfig, check_overlap
 from ding.worker.collector.episodes import EpisodeLog
 from ding.worker.collector.pending import Pending
 from ding.worker.collector.ready import (
     can_overlap,
     check_alive,
     check_answered,
-    gives_views,
     in_order,
     one_step,
     only_active,
@@ -38,15 +37,6 @@ from ding.worker.collector.turns import Turns
 # Seconds after which a thread that waits for envs looks whether the others have given up.
 _PATIENCE = 0.1
 _PAUSE = 0.0005
-
-
-@dataclass(frozen=True, kw_only=True)
-class CollectorConfig:
-    """What the defaults of all collectors have in common."""
-
-    overlap: int | Literal["auto"] = "auto"
-    """Policy forwards that may run at once, each for the envs that wait; 'auto' adds threads while
-    the policy only waits (for a device or a service). For managers whose envs step out of turn."""
 
 
 @dataclass
@@ -78,11 +68,7 @@ class ISerialCollector(ABC):
         instance_name: str = "collector",
     ) -> None:
         self._cfg: EasyDict = to_easydict(deep_merge_dicts(self.default_config(), cfg or {}))
-        overlap = self._cfg.overlap
-        if overlap != "auto" and not (isinstance(overlap, int) and overlap >= 1):
-            raise ConfigError(
-                f"policy.collect.collector.overlap = {overlap!r}: 'auto' or a number from 1 on"
-            )
+        check_overlap(self._cfg.overlap)
         self._log = WorkerLog(exp_name, instance_name, tb_logger)
         self._instance_name = instance_name
         self.envstep = 0
@@ -134,7 +120,7 @@ class ISerialCollector(ABC):
         if self._turns is not None:
             self._turns.close()
         self._env, self._turns = env, None
-        self._copies_obs = gives_views(env)
+        self._copies_obs = env.gives_views
         if can_overlap(env):
             overlap = self._cfg.overlap
             self._turns = Turns(None if overlap == "auto" else overlap, env.env_num)

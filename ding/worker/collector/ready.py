@@ -41,12 +41,6 @@ def _wait_for_resets(env: Any) -> None:
         time.sleep(_PAUSE)
 
 
-def gives_views(env: Any) -> bool:
-    """Whether observations may change under our hands when their envs step."""
-    settings = getattr(env, "_cfg", {})
-    return settings.get("copy_on_get", True) is False
-
-
 def only_active(obs: ByEnv, active: np.ndarray | None) -> ByEnv:
     """The observations of the envs that still play."""
     if active is None:

@@ -158,7 +158,7 @@ def put_rows(columns: Any, steps: Any, index: Any) -> None:
     """Write into every array of a tree."""
     if isinstance(columns, dict):
         for key, column in columns.items():
-            if type(column) is np.ndarray:  # Here already: a call of its own takes as long as this.
+            if type(column) is np.ndarray:  # Most are: no call for each of them.
                 column[index] = steps[key]
             else:
                 put_rows(column, steps[key], index)

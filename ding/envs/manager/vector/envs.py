@@ -139,12 +139,6 @@ class VectorEnvs(EnvManager):
             if param:
                 raise self._unable(f"pass reset arguments to single envs ({i}: {dict(param)})")
 
-    def _repeat_static_seeds(self) -> None:
-        for i in self._seeded():
-            if self._dynamic[i] is False:
-                self._unsent.add(i)
-                self._renewals[i] = 0
-
     def _next_seeds(self, ids: list[int]) -> tuple[list[int | None], bool]:
         """Seeds of the coming episodes, and whether one of the envs was seeded anew."""
         anew = self._unsent.intersection(ids)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ding.envs.base_env import VecStep
 from ding.envs.manager.columns import RowError, leaves, nan_message
-from ding.envs.manager.deadline import EnvTimeoutError
+from ding.envs.manager.deadline import env_error
 from ding.utils.batch import take
 from ding.utils.errors import EnvError
 
@@ -24,13 +24,6 @@ class NaNError(RowError):
     def __init__(self, ids: list[int]) -> None:
         super().__init__(f"envs {ids}: {nan_message('obs or reward')}")
         self.ids = ids
-
-
-_KINDS: dict[type[Exception], str] = {TimeoutError: "timeout", NaNError: "nan", RowError: "shape"}
-
-
-def kind_of(error: Exception) -> str:
-    return next((kind for cls, kind in _KINDS.items() if isinstance(error, cls)), "raised")
 
 
 def causes_of(error: Exception) -> list[int]:
@@ -61,9 +54,8 @@ def report(error: Exception, seeds: list[int | None], actions: Iterable[Any]) ->
 
 def env_failure(message: str, cause: Exception) -> EnvError:
     """The error that ends the run; it names the place in the env's code."""
-    kind = EnvTimeoutError if isinstance(cause, TimeoutError) else EnvError
     frames = traceback.extract_tb(cause.__traceback__)
     if not frames or isinstance(cause, RowError):
-        return kind(message)
+        return env_error(message, cause)
     last = frames[-1]
-    return kind(f"{message}; raised in {last.filename}:{last.lineno} ({last.name})")
+    return env_error(f"{message}; raised in {last.filename}:{last.lineno} ({last.name})", cause)

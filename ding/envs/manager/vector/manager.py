@@ -15,7 +15,8 @@ import numpy as np
 from ding.envs.base_env import StepByEnv, VecStep
 from ding.envs.manager.columns import RowError, has_nan, nan_message
 from ding.envs.manager.deadline import check_deadlines_possible, deadline
-from ding.envs.manager.interface import EnvState, ResetParam
+from ding.envs.manager.flight.file import fault_kind
+from ding.envs.manager.interface import UNPICKLABLE, EnvState, ResetParam
 from ding.envs.manager.vector.columns import fitting_actions
 from ding.envs.manager.vector.envs import VectorEnvs
 from ding.envs.manager.vector.failures import (
@@ -23,7 +24,6 @@ from ding.envs.manager.vector.failures import (
     broken_step,
     causes_of,
     env_failure,
-    kind_of,
     nan_rows,
     report,
 )
@@ -36,7 +36,6 @@ _SAVED = (
     *("obs", "return", "ticks", "begun", "episodes", "renewals"),
     *("failures", "seeds", "dynamic", "unsent"),
 )
-_UNPICKLABLE = (pickle.PicklingError, TypeError, AttributeError, NotImplementedError)
 
 
 class VectorEnvManager(VectorEnvs):
@@ -49,8 +48,7 @@ class VectorEnvManager(VectorEnvs):
     # --- reset ---------------------------------------------------------------------------------
 
     def launch(self, reset_param: ResetParam | None = None) -> None:
-        if not self.closed:
-            raise RuntimeError("the env manager is launched already: close() it first")
+        self._check_closed()
         if self._step_timeout is not None or self._cfg["reset_timeout"] is not None:
             check_deadlines_possible()
         self._check_param(reset_param or {})
@@ -263,7 +261,7 @@ class VectorEnvManager(VectorEnvs):
     def _broken_step(self, ids: np.ndarray, error: Exception) -> VecStep:
         """Drop the episodes of all envs: nobody knows what state the others are in."""
         causes, self._simulators.failed = causes_of(error), True
-        self.faults[kind_of(error)] += len(causes)
+        self.faults[fault_kind(error)] += len(causes)
         self.faults["lost"] += max(len(ids) - len(causes), 0)
         self._failures = {i: self._failures.get(i, 0) + 1 for i in causes}
         said = report(error, [self._seeds[i] for i in ids.tolist()], self._recent)
@@ -293,16 +291,13 @@ class VectorEnvManager(VectorEnvs):
     def _pickled(self) -> list[bytes] | None:
         try:
             return [pickle.dumps(self._parts)]
-        except _UNPICKLABLE as error:
-            if not self._told_unpicklable:
-                self._told_unpicklable = True
-                logger.warning("envs cannot be saved, a resumed run begins new episodes: %s", error)
+        except UNPICKLABLE as error:
+            self._tell_unpicklable(error)
             return None
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where `state_dict` was called; with new episodes if the envs could not be saved."""
-        if len(state["states"]) != self.env_num:
-            raise ValueError(f"state is of {len(state['states'])} envs, here are {self.env_num}")
+        self._check_state(state)
         self.close()
         for name in _SAVED:
             setattr(self, f"_{name}", deepcopy(state[name]))
@@ -316,8 +311,6 @@ class VectorEnvManager(VectorEnvs):
 
     def _begin_anew(self) -> None:
         """New episodes, and with dynamic seeds other ones than the run began with."""
-        for i in self._seeded():
-            self._unsent.add(i)
-            self._renewals[i] += self._dynamic[i] is not False
+        self._seed_anew()
         self._set_states([EnvState.RESET] * self.env_num)
         self._begin()

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
-import numpy as np
-
 from ding.envs.base_env import BaseEnv
+from ding.envs.manager.interface import seed_after
 
 
 class EnvSeeds:
@@ -19,8 +18,8 @@ class EnvSeeds:
         self._spaces = [deepcopy(action_space) for _ in envs]
 
     def set(self, i: int, seed: int, *, dynamic: bool | None, renewals: int) -> None:
-        if renewals:  # A new env must not replay what broke the old one.
-            seed = int(np.random.SeedSequence([seed, renewals]).generate_state(1)[0])
+        if renewals:
+            seed = seed_after(seed, renewals)
         self._envs[i].seed(seed) if dynamic is None else self._envs[i].seed(seed, dynamic)
         self._spaces[i].seed(seed)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ding.envs.manager.deadline import EnvTimeoutError
-from ding.envs.manager.interface import EnvManager, EnvState, ResetParam
+from ding.envs.manager.interface import EnvManager, EnvState, ResetParam, seed_after
 from ding.envs.manager.workers.channel import ANSWER, DONE, Answer, Command, Fault, Phase
 from ding.envs.manager.workers.crew import Crew, Member
 from ding.envs.manager.workers.remote import Calls
@@ -104,9 +104,9 @@ class CrewedEnvManager(EnvManager):
         seed, renewals = self._seeds[unit % self.env_num], self._renewals[unit]
         if seed is None or (unit < self.env_num and not renewals):
             return seed
-        # A new env must not replay what broke the old one, nor a spare what its twin plays.
-        words = [seed, renewals] if unit < self.env_num else [seed, renewals, 1]
-        return int(np.random.SeedSequence(words).generate_state(1)[0])
+        # Nor must a spare env play what its twin plays.
+        words = [renewals] if unit < self.env_num else [renewals, 1]
+        return seed_after(seed, *words)
 
     def _prepare(self, unit: int) -> None:
         """Tell the worker what the coming resets of a unit need."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,6 @@ from ding.utils.errors import EnvError
 
 if TYPE_CHECKING:
     from ding.envs.manager.subprocess import SubprocessEnvManager
-
-logger = logging.getLogger(__name__)
 
 _SAVED = (
     *("episodes", "renewals", "reset_params", "failures", "seeds", "dynamic", "unsent"),
@@ -41,16 +38,12 @@ def _pickled_envs(manager: SubprocessEnvManager) -> list[bytes] | None:
     try:
         return manager._call_units(units, "save", [()] * len(units))
     except EnvError as error:
-        if not manager._told_unpicklable:
-            manager._told_unpicklable = True
-            logger.warning("envs cannot be saved, a resumed run begins new episodes: %s", error)
+        manager._tell_unpicklable(error)
         return None
 
 
 def resume(manager: SubprocessEnvManager, state: Mapping[str, Any]) -> None:
-    count = len(state["states"])
-    if count != manager.env_num:
-        raise ValueError(f"state is of {count} envs, here are {manager.env_num}")
+    manager._check_state(state)
     if len(state["renewals"]) != len(manager._renewals):
         raise ValueError("the state is of a manager with another setting of spare_envs")
     manager.close()

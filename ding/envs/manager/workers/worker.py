@@ -18,6 +18,7 @@ import numpy as np
 from gymnasium import spaces
 from threadpoolctl import threadpool_limits
 
+from ding.envs.base_env import not_a_timestep
 from ding.envs.manager.columns import obs_columns, stack_checked
 from ding.envs.manager.workers.channel import (
     ANSWER,
@@ -191,7 +192,7 @@ class EnvWorker:
     def _store(self, unit: int, timestep: Any) -> bool:
         """Put a step into the shared block and announce it."""
         if not isinstance(timestep, tuple) or len(timestep) != 4:
-            raise _not_a_timestep(timestep)
+            raise not_a_timestep(timestep)
         obs, reward, done, info = timestep
         if self._write_obs is not None:
             self._write_obs(unit, obs)
@@ -369,10 +370,3 @@ def _looked_up(env: Any, name: str) -> tuple[str, Any]:
 def _close_quietly(env: Any) -> None:
     with suppress(Exception):  # A broken env need not close well.
         env.close()
-
-
-def _not_a_timestep(given: Any) -> TypeError:
-    kind = f"a tuple of {len(given)}" if isinstance(given, tuple) else type(given).__name__
-    return TypeError(
-        f"an env's step must return BaseEnvTimestep(obs, reward, done, info), not {kind}"
-    )
