@@ -23,6 +23,7 @@ from ding.rl_utils.adder import nstep_transitions
 from ding.utils.batch import Batch, Rows, columns_of, tree_map
 from ding.utils.data.collate_fn import as_tensor
 from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils.memory import keep_freed_memory
 from ding.utils.registry import MODEL_REGISTRY, POLICY_REGISTRY, class_of
 from ding.utils.seed import new_generator
 
@@ -108,6 +109,8 @@ class Policy:
             if field not in FIELDS:
                 raise ValueError(f"enable_field has '{field}'; valid: {', '.join(FIELDS)}")
             getattr(self, f"_init_{field}")()
+        if "learn" in self.fields:
+            keep_freed_memory()
 
     @classmethod
     def default_config(cls) -> EasyDict:
