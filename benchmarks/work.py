@@ -60,7 +60,7 @@ FULL = {
     "sac": Work(
         env_id="Pendulum-v1",
         n_env=1,
-        env_steps=4400,
+        env_steps=2000,
         warm_up=400,
         batch_size=256,
         learning_rate=1e-3,

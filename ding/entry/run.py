@@ -23,7 +23,7 @@ from ding.config.merge import plain_dict
 from ding.entry.progress import Limits, Progress
 from ding.entry.report import draw_curves, is_goal, write_result
 from ding.entry.spaces import fit_model_to_env
-from ding.entry.state import check_same_config, find_run, load_state, save_state
+from ding.entry.state import StateKeeper, check_same_config, find_run, load_state
 from ding.envs import create_env_manager, get_vec_env_setting
 from ding.policy import Policy, create_policy, get_random_policy
 from ding.utils.errors import ConfigError, DingError
@@ -91,7 +91,7 @@ class Run:
             self.progress = Progress(str(self.directory), self.limits)
             self.policy: Policy = create_policy(self.cfg.policy, model=model)
             set_threads(self.policy, self.cfg.policy)
-            self._make_workers(collector_env, evaluator_env)
+            self._make_workers(collector_env, evaluator_env, state)
             if state is not None:
                 self._restore(state)
         except BaseException:
@@ -127,7 +127,9 @@ class Run:
             self.limits = Limits(**state["limits"])
         return state
 
-    def _make_workers(self, collector_env: Any, evaluator_env: Any) -> None:
+    def _make_workers(
+        self, collector_env: Any, evaluator_env: Any, resumed: dict[str, Any] | None
+    ) -> None:
         cfg, name = self.cfg.policy, self.cfg.exp_name
         self.learner = create_learner(
             cfg.learn.learner, policy=self.policy.learn_mode, exp_name=name
@@ -145,6 +147,8 @@ class Run:
         if not cfg.on_policy:
             self.buffer = create_buffer(cfg.other.replay_buffer, exp_name=name)
             self._closing.callback(self.buffer.close)
+        self._states = StateKeeper(self.directory, self.buffer, resumed)
+        self._closing.callback(self._states.finish)
         for worker in (self.learner, self.collector, self.evaluator):
             self._closing.callback(worker.close)
         self.commander = class_of(COMMANDER_REGISTRY, cfg.other.commander)(
@@ -179,7 +183,7 @@ class Run:
             self.collector.reset_policy(get_random_policy(self.policy.collect_mode, space))
             self.buffer.push(self.collector.collect(n_sample=size, random_collect=True))
             self.collector.reset_policy(self.policy.collect_mode)
-        self.save()  # a run can be resumed from its first step on
+        self.save(wait=True)  # a run can be resumed from its first step on
 
     def evaluate_if_due(self) -> bool:
         """Evaluate every `eval_freq` updates; True when the stop value is reached."""
@@ -219,11 +223,12 @@ class Run:
     # --- state ---------------------------------------------------------------------------------
 
     def save_if_due(self) -> None:
-        if time.monotonic() - self._last_saved >= self.cfg.checkpoint_seconds:
+        due = time.monotonic() - self._last_saved >= self.cfg.checkpoint_seconds
+        if not self._states.is_busy and due:
             self.save()
 
-    def save(self) -> None:
-        """Everything needed to go on exactly here, in one file."""
+    def save(self, wait: bool = False) -> None:
+        """Everything needed to go on exactly here; the buffer's part in the background."""
         state = {
             "config": plain_dict(self.cfg),
             "limits": {"train_iter": self.limits.train_iter, "env_step": self.limits.env_step},
@@ -235,9 +240,10 @@ class Run:
             "learner": self.learner.state_dict(),
             "collector": self.collector.state_dict(),
             "evaluator": self.evaluator.state_dict(),
-            "buffer": None if self.buffer is None else self.buffer.state_dict(),
         }
-        save_state(self.directory, state)
+        self._states.save(state)
+        if wait:
+            self._states.finish()
         self._last_saved = time.monotonic()
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -262,7 +268,7 @@ class Run:
     def finish(self) -> dict[str, Any]:
         """Last evaluation, checkpoint, result and picture."""
         if self.interrupted:
-            self.save()
+            self.save(wait=True)
             self.learner.save_checkpoint()
             self.progress.message(
                 f"interrupted at {self.collector.envstep:,} env steps; "
@@ -273,7 +279,7 @@ class Run:
             if not history or history[-1]["train_iter"] != train_iter:
                 self._evaluate()  # what is reported is the policy as it is left behind
             self.learner.call_hook("after_run")
-            self.save()
+            self.save(wait=True)
         return self._report()
 
     def _report(self) -> dict[str, Any]:

@@ -1,30 +1,92 @@
-"""The state of a whole run: saved as one file, restored bit for bit."""
+"""The state of a whole run: saved without a pause in the training, restored bit for bit.
+
+What is in the replay buffer goes to a file of its own in the background. The rest waits under
+another name until that file is whole: a state that can be seen can be resumed.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ding.utils.checkpoint import load_checkpoint, save_checkpoint
+from ding.utils.checkpoint import flush_directory, load_checkpoint, save_checkpoint
 from ding.utils.errors import CheckpointError, ConfigError
+from ding.worker.buffer import IBuffer, datafile
+from ding.worker.buffer.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 STATE_NAME, PREVIOUS_NAME = "run_state.pth.tar", "run_state_previous.pth.tar"
+_COMING_NAME = ".run_state_coming.tmp"
+_BUFFER_NAME = "run_buffer_{}.bin"
 
 
-def save_state(directory: Path, state: dict[str, Any]) -> None:
-    """Replace the last state in one move; the one before it is kept."""
-    path = directory / "ckpt" / STATE_NAME
-    previous = directory / "ckpt" / PREVIOUS_NAME
-    if path.exists():
-        previous.unlink(missing_ok=True)
-        os.link(path, previous)
-    save_checkpoint(path, {"version": VERSION, **state})
+class StateKeeper:
+    """Saves one state of a run after the other, and keeps the last two."""
+
+    def __init__(
+        self, directory: Path, buffer: IBuffer | None, resumed: Mapping[str, Any] | None = None
+    ) -> None:
+        self._directory, self._buffer = directory / "ckpt", buffer
+        self._snapshot: Snapshot | None = None
+        self._last_file: str | None = resumed["buffer_file"] if resumed else None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a state is being saved; it is put in place as soon as it is whole."""
+        if self._snapshot is not None and self._snapshot.done:
+            self.finish()
+        return self._snapshot is not None
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Begin to save the state of the run and its buffer as they are now."""
+        self.finish()
+        buffer = self._buffer
+        if buffer is None or not hasattr(buffer, "snapshot"):
+            content = None if buffer is None else buffer.state_dict()
+            self._write(state | {"buffer": content, "buffer_file": None})
+            self._put_in_place(None)
+            return
+        path = self._directory / self._unused_name()
+        self._snapshot = buffer.snapshot(path)
+        try:
+            self._write(state | {"buffer": None, "buffer_file": path.name})
+        except BaseException:
+            self._snapshot.join()
+            self._snapshot = None
+            path.unlink(missing_ok=True)
+            raise
+
+    def finish(self) -> None:
+        """Wait until what is being saved is in place."""
+        snapshot, self._snapshot = self._snapshot, None
+        if snapshot is not None:
+            self._put_in_place(snapshot.wait().name)
+
+    def _write(self, state: dict[str, Any]) -> None:
+        save_checkpoint(self._directory / _COMING_NAME, {"version": VERSION, **state})
+
+    def _put_in_place(self, buffer_file: str | None) -> None:
+        """Replace the last state in one move; the one before it is kept."""
+        path, previous = self._directory / STATE_NAME, self._directory / PREVIOUS_NAME
+        if path.exists():
+            previous.unlink(missing_ok=True)
+            os.link(path, previous)
+        (self._directory / _COMING_NAME).replace(path)
+        flush_directory(self._directory)
+        for file in self._directory.glob(_BUFFER_NAME.format("*")):
+            if file.name not in (buffer_file, self._last_file):
+                file.unlink()
+        self._last_file = buffer_file
+
+    def _unused_name(self) -> str:
+        names = map(_BUFFER_NAME.format, count())
+        return next(name for name in names if not (self._directory / name).exists())
 
 
 def load_state(directory: Path) -> dict[str, Any]:
@@ -32,19 +94,29 @@ def load_state(directory: Path) -> dict[str, Any]:
     errors = []
     for name in (STATE_NAME, PREVIOUS_NAME):
         try:
-            state = load_checkpoint(directory / "ckpt" / name, trusted=True)
+            state = _loaded(directory / "ckpt" / name)
         except CheckpointError as error:
             errors.append(str(error))
             continue
-        if state.get("version") != VERSION:
-            raise CheckpointError(
-                f"'{directory}' was written by another version of ding and can't be resumed; "
-                "start from its weights with --load-path"
-            )
         if errors:
             logger.warning("%s; going on from the state before it", errors[0])
+            # The next one that is saved must not push out the good one.
+            (directory / "ckpt" / PREVIOUS_NAME).replace(directory / "ckpt" / STATE_NAME)
         return state
     raise CheckpointError(f"'{directory}' can't be resumed: {errors[0]}")
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    state = load_checkpoint(path, trusted=True)
+    if state.get("version") != VERSION:
+        raise CheckpointError(
+            f"'{path}' was written by another version of ding and can't be resumed; start from "
+            "its weights with --load-path"
+        )
+    if state["buffer_file"] is not None:
+        meta, arrays = datafile.read(path.parent / state["buffer_file"])
+        state["buffer"] = {**meta, "arrays": arrays}
+    return state
 
 
 def find_run(exp_name: str) -> Path:

@@ -31,7 +31,7 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _flush_directory(path.parent)
+    flush_directory(path.parent)
 
 
 def load_checkpoint(
@@ -91,7 +91,8 @@ def _array(packed: dict[str, Any], trusted: bool) -> np.ndarray:
     return raw.view(np.dtype(packed["dtype"])).reshape(packed["shape"]).copy()
 
 
-def _flush_directory(directory: Path) -> None:
+def flush_directory(directory: Path) -> None:
+    """Files that were renamed in it stay so also if the machine stops now."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ import torch
 from ding.entry import Run, serial_pipeline, train
 from ding.entry.cli import main
 from ding.entry.progress import Limits
-from ding.entry.state import PREVIOUS_NAME, STATE_NAME, find_run, load_state, save_state
+from ding.entry.state import PREVIOUS_NAME, STATE_NAME, StateKeeper, find_run, load_state
 from ding.utils.errors import CheckpointError, ConfigError
+from ding.worker.buffer import NaiveReplayBuffer, datafile
 from entry.configs import config_file, pair
 
 LIMITS = {
@@ -87,9 +89,9 @@ def test_resumed_run_is_the_uninterrupted_one(
     saved = 0
     save = Run.save
 
-    def save_and_die(run: Run) -> None:
+    def save_and_die(run: Run, wait: bool = False) -> None:
         nonlocal saved
-        save(run)
+        save(run, wait)
         saved += 1
         if saved == at:
             raise KilledError
@@ -183,16 +185,77 @@ def test_damaged_state_falls_back_to_the_one_before(
 
 
 def test_state_of_another_version_is_refused(tmp_path: Path) -> None:
-    save_state(tmp_path, {"x": 1})
+    keeper = StateKeeper(tmp_path, None)
+    keeper.save({"x": 1})
     assert load_state(tmp_path)["x"] == 1
-    save_state(tmp_path, {"x": 2, "version": 99})
+    keeper.save({"x": 2, "version": 99})
+    keeper.save({"x": 3, "version": 99})
     with pytest.raises(CheckpointError, match="another version"):
         load_state(tmp_path)
 
 
+def filled_buffer(n: int) -> NaiveReplayBuffer:
+    buffer = NaiveReplayBuffer(dict(replay_buffer_size=64))
+    buffer.push([{"obs": float(i)} for i in range(n)])
+    return buffer
+
+
+def pushed(directory: Path) -> int:
+    return load_state(directory)["buffer"]["pushed"]
+
+
+def test_training_goes_on_while_the_buffer_is_written(tmp_path: Path, monkeypatch: Any) -> None:
+    buffer = filled_buffer(3)
+    keeper = StateKeeper(tmp_path, buffer)
+    keeper.save({"x": 1})
+    keeper.finish()
+    may_write = threading.Event()
+    write = datafile.write
+
+    def slow_write(*args: Any) -> None:
+        may_write.wait(30)
+        write(*args)
+
+    monkeypatch.setattr(datafile, "write", slow_write)
+    keeper.save({"x": 2})
+    buffer.push([{"obs": 7.0}] * 2)
+    assert keeper.is_busy
+    assert load_state(tmp_path)["x"] == 1 and pushed(tmp_path) == 3
+    may_write.set()
+    while keeper.is_busy:
+        time.sleep(0.01)
+    assert load_state(tmp_path)["x"] == 2
+    assert pushed(tmp_path) == 3, "the buffer as it was when the state was saved"
+    keeper.save({"x": 3})
+    keeper.finish()
+    assert pushed(tmp_path) == 5
+
+
+def test_buffer_files_of_the_last_two_states_are_kept(tmp_path: Path) -> None:
+    buffer = filled_buffer(1)
+    keeper = StateKeeper(tmp_path, buffer)
+    for x in range(4):
+        keeper.save({"x": x})
+        keeper.finish()
+        buffer.push({"obs": 0.0})
+    files = sorted((tmp_path / "ckpt").glob("run_buffer_*"))
+    assert len(files) == 2
+    # A kill between the file and its state leaves a file that nobody wants.
+    buffer.save_data(tmp_path / "ckpt" / "run_buffer_9.bin")
+    keeper = StateKeeper(tmp_path, buffer, load_state(tmp_path))
+    keeper.save({"x": 4})
+    keeper.finish()
+    assert len(list((tmp_path / "ckpt").glob("run_buffer_*"))) == 2
+    newest = tmp_path / "ckpt" / load_state(tmp_path)["buffer_file"]
+    newest.write_bytes(newest.read_bytes()[:-5])
+    state = load_state(tmp_path)
+    assert state["x"] == 3 and state["buffer"]["pushed"] == 4
+    assert load_state(tmp_path)["x"] == 3, "the good one is the last one now"
+
+
 def test_find_run_takes_the_newest(tmp_path: Path) -> None:
     for name in ("a", "a_261115_101010", "a_other", "b"):
-        save_state(tmp_path / name, {})
+        StateKeeper(tmp_path / name, None).save({})
     old, new = tmp_path / "a", tmp_path / "a_261115_101010"
     os.utime(new / "ckpt" / STATE_NAME, (10**9, 10**9))
     assert find_run(str(old)) == old

@@ -119,6 +119,7 @@ class Snapshot:
         self._awake = time.monotonic()
 
     def _run(self) -> None:
+        self._hurry.wait(0.01)  # first of all, whoever asked for it goes on
         try:
             datafile.write(self.path, self._meta, self._sources)
         except BaseException as error:

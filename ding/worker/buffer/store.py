@@ -69,11 +69,14 @@ class Store:
         self._is_flat = all(len(leaf.path) == 1 for leaf in leaves)
         self._views: list[Any] = [None] * len(self.leaves)
         self._record: np.ndarray | None = None
+        self._row_bytes = memoryview(b"")
+        self._row_size = 0
         self._fields: list[tuple[int, str]] = []
         self._columns: list[tuple[int, np.ndarray]] = []
         self._allocate(memory)
         self._written = [(i, view) for i, view in enumerate(self._views) if view is not None]
         self._kinds: dict[int, tuple[Any, ...]] = {}
+        self._single_is_raw = False  # the fields of a single row need no conversion
         # A single name would be picked without a tuple around it.
         self._n_flat = len(self.leaves) if self._is_flat and len(self.leaves) > 1 else -1
         self._pick: Any = itemgetter(*self._names)
@@ -114,6 +117,8 @@ class Store:
         # Whole words: NumPy gathers those at twice the speed of structured rows.
         self._record = memory.empty((self.size, words), np.uint64)
         self.arrays["record"] = self._record
+        self._row_bytes = memoryview(self._record.reshape(-1).view(np.uint8).data)
+        self._row_size = 8 * words
         rows = self._record.view(self._dtype).reshape(-1)
         self._fields = list(zip(members, names, strict=True))
         for i, name in self._fields:
@@ -136,6 +141,9 @@ class Store:
         checked = self._checked(columns)
         if len(self._kinds) < 64 or n in self._kinds:
             self._kinds[n] = kinds
+            if n == 1:
+                dtypes = [dtype for _, dtype in kinds]
+                self._single_is_raw = dtypes == [leaf.dtype for leaf in self.leaves]
         return checked
 
     def _checked(self, columns: Batch) -> list[Any]:
@@ -165,7 +173,9 @@ class Store:
     def write(self, values: Sequence[Any], start: int, n: int) -> None:
         """Rows into slots from `start` on, around the end."""
         stop = start + n
-        if stop <= self.size:
+        if n == 1 and self._single_is_raw and self._record is not None:
+            self._write_raw(values, start)
+        elif stop <= self.size:
             where = slice(start, stop)
             for i, view in self._written:
                 view[where] = values[i]
@@ -176,6 +186,14 @@ class Store:
         if self.frames is not None:
             obs, next_obs = self._names.index("obs"), self._names.index("next_obs")
             self.frames.write(values[obs], values[next_obs], start)
+
+    def _write_raw(self, values: Sequence[Any], slot: int) -> None:
+        """One row: its record in one go, which takes half the time of field by field."""
+        raw = b"".join([values[i].tobytes() for i, _ in self._fields])
+        at = slot * self._row_size
+        self._row_bytes[at : at + len(raw)] = raw
+        for i, column in self._columns:
+            column[slot] = values[i][0]
 
     def read(self, index: np.ndarray) -> Batch:
         """The rows of these slots, in memory of their own."""
