@@ -42,6 +42,11 @@ def activation_of(activation: Activation) -> nn.Module:
     return activation()
 
 
+def _in_place(activation: nn.Module) -> nn.Module:
+    """For what only the activation sees: no second array of the size of a layer's output."""
+    return nn.ReLU(inplace=True) if type(activation) is nn.ReLU else activation
+
+
 def norm_of(norm_type: str, size: int) -> nn.Module:
     if norm_type not in _NORMS:
         raise ConfigError(f"unknown norm_type '{norm_type}'{nearest(norm_type, _NORMS)}")
@@ -67,7 +72,7 @@ def hidden_layers(
         layers.append(nn.Linear(inputs, outputs))
         if norm_type is not None:
             layers.append(norm_of(norm_type, outputs))
-        layers.append(activation_of(activation))
+        layers.append(_in_place(activation_of(activation)))
     return layers
 
 
@@ -96,7 +101,7 @@ class TwinMLP(nn.Module):
         super().__init__()
         if norm_type not in (None, "LN"):
             raise ConfigError(f"stacked critics know norm_type None and 'LN', not '{norm_type}'")
-        self.activation = activation_of(activation)
+        self.activation = _in_place(activation_of(activation))
         self.weights = nn.ParameterList()
         self.biases = nn.ParameterList()
         self.gains = nn.ParameterList()

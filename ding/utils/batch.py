@@ -50,6 +50,14 @@ def take(tree: Any, index: Any) -> Any:
     return tree[index]
 
 
+def rows_of(ids: np.ndarray) -> Any:
+    """An index for these rows: `ids`, or for a single one a slice, which is much faster."""
+    if len(ids) != 1:
+        return ids
+    first = ids.item()
+    return slice(first, first + 1)
+
+
 def gather(tree: Any, index: np.ndarray) -> Any:
     """`take` for arrays and whole numbers, several times as fast where rows are small."""
     if isinstance(tree, dict):

@@ -84,6 +84,14 @@ class ScriptedManager(BaseEnvManager):
         return len(self._sent)
 
 
+class CountingManager(ScriptedManager):
+    """Says how many envs wait: steps may then be stored after the next action."""
+
+    @property
+    def waiting_num(self) -> int:
+        return len(self.waiting_obs)
+
+
 class OutOfTurnManager(ScriptedManager):
     """Has only `step`; it answers for whoever is ready, asked now or earlier."""
 

@@ -18,7 +18,7 @@ from ding.utils.batch import ByEnv
 from ding.utils.errors import ConfigError
 from ding.worker import BaseSerialEvaluator, EpisodeCollector, SampleCollector
 from ding.worker.collector.ready import check_alive, ready_of
-from worker.async_fakes import OutOfTurnManager, ScriptedManager, scripted
+from worker.async_fakes import CountingManager, OutOfTurnManager, ScriptedManager, scripted
 from worker.fakes import RowsPolicy, StepLogEnv, dqn, manager_of
 from worker.test_collector import assert_same_samples, brute_force, logs_of, ppo
 
@@ -44,7 +44,7 @@ def n_waiting(collector: Any) -> int:
 # --- samples -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [ScriptedManager, OutOfTurnManager])
+@pytest.mark.parametrize("kind", [ScriptedManager, CountingManager, OutOfTurnManager])
 @pytest.mark.parametrize("overlap", [1, 3, "auto"])
 @pytest.mark.parametrize("nstep", [1, 3])
 @pytest.mark.parametrize(("n_env", "n_sample"), [(1, 8), (3, 1), (8, 20)])
@@ -93,11 +93,12 @@ def test_process_rows_policy_sees_its_own_obs() -> None:
         assert_same_samples(samples, logs_of(collector), 1)
 
 
+@pytest.mark.parametrize("kind", [ScriptedManager, CountingManager])
 @pytest.mark.parametrize("overlap", [1, 3])
 @pytest.mark.parametrize("event", ["abnormal", "raise"])
-def test_broken_episodes_are_dropped_and_counted(event: str, overlap: int) -> None:
+def test_broken_episodes_are_dropped_and_counted(event: str, overlap: int, kind: Any) -> None:
     cfg = {"max_retry": 2, "retry_waiting_time": 0.0}
-    env = scripted(3, cfg=cfg, lengths=(6,), truncate=(), events={(1, 3): event})
+    env = scripted(3, kind, cfg=cfg, lengths=(6,), truncate=(), events={(1, 3): event})
     with collector_of(env, dqn(nstep=3), overlap) as collector:
         samples = collector.collect(80, policy_kwargs=EXPLORE)
         logs = logs_of(collector)

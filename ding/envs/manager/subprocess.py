@@ -23,13 +23,13 @@ from ding.envs.manager.workers.results import Actions, Results, SpaceMisfitError
 from ding.envs.manager.workers.resume import resume, state_of
 from ding.envs.manager.workers.shared import space_specs
 from ding.envs.manager.workers.watchdog import Watchdog
-from ding.utils.batch import ByEnv, stacked_of, take
+from ding.utils.batch import ByEnv, rows_of, stacked_of, take
 
 logger = logging.getLogger(__name__)
 
 _QUICK_RESET = 0.02
 # A first reset often builds the simulator: until there is a later one, wait so long to see.
-_DOUBTFUL_RESET = 0.1
+_DOUBTFUL_RESET = 0.05
 
 
 class SubprocessEnvManager(CrewedEnvManager):
@@ -166,10 +166,10 @@ class SubprocessEnvManager(CrewedEnvManager):
         with self._lock:
             ids, columns = self._admit(actions)
             whole = ids is self._all_ids
-            index: Any = slice(None) if whole else ids
+            index: Any = slice(None) if whole else rows_of(ids)
             self._flights.record(ids, columns)
             self._busy[index], self._waiting[index], self._cached = True, False, None
-            units = self._unit_of if whole else self._unit_of[ids]
+            units = self._unit_of[index]
             if self._has_fresh:
                 self._ready_units[units] = False
                 self._fresh[index] = False
@@ -188,11 +188,15 @@ class SubprocessEnvManager(CrewedEnvManager):
         if not (stacked_already and actions.ids is self._all_ids and self._cached is not None):  # type: ignore[attr-defined]
             self._check_waiting(actions.ids.tolist() if stacked_already else list(actions))  # type: ignore[attr-defined]
         ids, stacked = stacked_of(actions)
-        if ids is not self._all_ids and ids.tolist() == self._all_ids.tolist():
-            ids = self._all_ids
+        everyone = self._all_ids
+        if ids is not everyone and len(ids) == len(everyone) and ids.tolist() == everyone.tolist():
+            ids = everyone
         return ids, self._actions.checked(stacked, len(ids))
 
     def _check_waiting(self, ids: list[Any]) -> None:
+        known = len(ids) == 1 and type(ids[0]) is int and 0 <= ids[0] < self.env_num
+        if known and self._waiting.item(ids[0]):
+            return
         self._check_known(ids)
         if len(set(ids)) < len(ids):
             raise ValueError(f"step() got several actions for one env: {ids}")
@@ -215,7 +219,7 @@ class SubprocessEnvManager(CrewedEnvManager):
             rows = self._actions.rows(columns, len(units))
             pairs = zip(units.tolist(), rows, strict=True)
             return [crew.command(u, Command.STEP_WITH, pickle.dumps(row)) for u, row in pairs]
-        self._actions.put(units, columns)
+        self._actions.put(rows_of(units), columns)
         if whole and len(self._renewals) == self.env_num:
             return crew.command_all_steps()
         return crew.command_steps(units.tolist())
@@ -228,16 +232,20 @@ class SubprocessEnvManager(CrewedEnvManager):
             return self._hand_out_ended()
 
     def _hand_out_ended(self) -> StepByEnv:
-        ids = np.array(self._ended, dtype=np.int64) % self.env_num
-        if len(ids) == self.env_num:
+        count = len(self._ended)
+        if count == self.env_num:
             ids = self._all_ids
+        elif count == 1:
+            ids = self._single_ids[self._ended[0] % self.env_num]
+        else:
+            ids = np.array(self._ended, dtype=np.int64) % self.env_num
         self._ended.clear()
         return self._hand_out(ids)
 
     def _hand_out(self, ids: np.ndarray) -> StepByEnv:
         whole = ids is self._all_ids
-        index: Any = slice(None) if whole else ids
-        units = self._unit_of if whole else self._unit_of[ids]
+        index: Any = slice(None) if whole else rows_of(ids)
+        units = self._unit_of[index]
         self._busy[index] = False
         step = self._results.plain_step(ids, units)
         if step is not None and not self._failures:
@@ -313,6 +321,11 @@ class SubprocessEnvManager(CrewedEnvManager):
             if whole:
                 self._cached = obs
             return ByEnv(ids, obs)
+
+    @property
+    def waiting_num(self) -> int:
+        """How many envs `waiting_obs` names."""
+        return int(np.count_nonzero(self._waiting))
 
     @property
     def ready_obs_id(self) -> list[int]:

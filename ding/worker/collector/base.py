@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +16,7 @@ from easydict import EasyDict
 
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
 from ding.envs.base_env import VecStep
-from ding.utils.batch import Batch, ByEnv, stack, stacked_of, take, tree_map
+from ding.utils.batch import Batch, ByEnv, rows_of, stack, stacked_of, take, tree_map
 from ding.utils.log import WorkerLog, table
 from ding.utils.registry import SERIAL_COLLECTOR_REGISTRY, class_of
 from ding.worker.collector.config import CollectorConfig, check_overlap
@@ -31,7 +33,7 @@ from ding.worker.collector.ready import (
     rows_at,
     steps_at,
 )
-from ding.worker.collector.trajectory import TrajectoryStore, rows_of
+from ding.worker.collector.trajectory import TrajectoryStore
 from ding.worker.collector.turns import Turns
 
 # Seconds after which a thread that waits for envs looks whether the others have given up.
@@ -47,6 +49,8 @@ class _Run:
     policy_kwargs: Mapping[str, Any]
     active: np.ndarray | None
     budget: float
+    may_defer: bool
+    """`enough` does not look at what is stored: that can wait until the envs have their actions."""
     taken: int = 0
     patience: float = 0.0  # The first look takes only what has come since the last run.
 
@@ -82,6 +86,8 @@ class ISerialCollector(ABC):
         self._env: Any = None
         self._policy: Any = None
         self._turns: Turns | None = None
+        self._unstored: deque[VecStep] = deque()
+        self._storing = threading.Lock()
         self.reset(policy, env)
 
     @classmethod
@@ -121,6 +127,7 @@ class ISerialCollector(ABC):
             self._turns.close()
         self._env, self._turns = env, None
         self._copies_obs = env.gives_views
+        self._counts_waiting = hasattr(type(env), "waiting_num")
         if can_overlap(env):
             overlap = self._cfg.overlap
             self._turns = Turns(None if overlap == "auto" else overlap, env.env_num)
@@ -165,6 +172,7 @@ class ISerialCollector(ABC):
         active: np.ndarray | None = None,
         budget: float = np.inf,
         wait: bool = True,
+        may_defer: bool = False,
     ) -> None:
         """Step envs until `enough` says so of the steps that came last.
 
@@ -177,20 +185,31 @@ class ISerialCollector(ABC):
             while not over:
                 over = enough(self._step(ready_of(self._env, active), policy_kwargs))
             return
-        run = _Run(enough, policy_kwargs, active, budget)
+        run = _Run(enough, policy_kwargs, active, budget, may_defer)
         try:
             self._turns.run(partial(self._lead, run), partial(self._act, run), wait=wait)
         except BaseException:
+            self._unstored.clear()
             if not self._env.closed:  # Nobody will act for the envs that wait now.
                 self._busy[self._env.waiting_obs.ids] = False
             raise
 
     def _lead(self, run: _Run) -> ByEnv | None:
         """Store the steps that come; the envs to act for next, or None if that was enough."""
+        self._store_deferred()
         steps = self._env.recv(run.patience)
         run.patience = _PATIENCE
         if len(steps):
-            step = self._receive(steps.stacked)
+            step: VecStep = steps.stacked
+            if run.may_defer and self._only_these_wait(step):
+                self._unstored.append(step)
+                run.taken += len(step.env_id)
+                if not run.enough(step):
+                    return ByEnv(step.env_id, step.obs)  # They count as busy all the time.
+                self._store_deferred()
+                self._busy[step.env_id] = False
+                return None
+            step = self._receive(step)
             run.taken += len(step.env_id)
             if run.enough(step):
                 return None
@@ -200,6 +219,22 @@ class ISerialCollector(ABC):
         if not len(obs) and not len(steps):
             time.sleep(_PAUSE)  # A manager need not wait while it has nothing to wait for.
         return obs
+
+    def _only_these_wait(self, step: VecStep) -> bool:
+        """Whether nothing ended in this step and no other env needs an action: most often."""
+        if not self._counts_waiting or self._pending.any_stale:
+            return False
+        if True in step.done.tolist() or True in step.abnormal.tolist():
+            return False
+        # Whoever waits has just stepped, or a thread is asking the policy for it.
+        return bool(np.count_nonzero(self._busy) - self._env.in_flight == self._env.waiting_num)
+
+    def _store_deferred(self) -> None:
+        with self._storing:
+            while self._unstored:
+                step = self._unstored.popleft()
+                self._pending.arrived(step.env_id)
+                self._remember(*self._pending.rows(step.env_id), step)
 
     def _choose(self, run: _Run) -> ByEnv:
         free = ~self._busy if run.active is None else run.active & ~self._busy
@@ -214,6 +249,7 @@ class ISerialCollector(ABC):
     def _act(self, run: _Run, obs: ByEnv) -> None:
         """Ask the policy and let the envs step; runs beside other threads that do the same."""
         env_id, output = self._forward(obs, run.policy_kwargs)
+        self._store_deferred()  # What these envs did before is needed no longer then.
         self._pending.put(env_id, obs.stacked, output)
         self._env.send(ByEnv(env_id, output["action"]))
 
@@ -251,7 +287,7 @@ class ISerialCollector(ABC):
 
     def _receive(self, step: VecStep) -> VecStep:
         """Store steps, whenever they were acted for; returns those that are stored."""
-        self._busy[step.env_id] = False
+        self._busy[rows_of(step.env_id)] = False
         acted_for = self._pending.arrived(step.env_id)
         if True in step.abnormal.tolist():
             step = self._drop_abnormal(step, acted_for)

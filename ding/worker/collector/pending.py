@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ding.utils.batch import Batch, take, tree_map
-from ding.worker.collector.trajectory import put_rows, rows_of
+from ding.utils.batch import Batch, rows_of, take, tree_map
+from ding.worker.collector.trajectory import put_rows
 
 
 class Pending:
@@ -40,9 +40,10 @@ class Pending:
 
     def arrived(self, env_id: np.ndarray) -> np.ndarray:
         """Note that these envs have stepped; says which of them had been acted for at all."""
+        at = rows_of(env_id)
         with self._guard:
-            acted_for = self._sent[env_id]
-            self._sent[env_id] = False
+            acted_for = self._sent[at].copy()
+            self._sent[at] = False
         return acted_for
 
     def rows(self, env_id: np.ndarray) -> tuple[Any, Any]:

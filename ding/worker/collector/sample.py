@@ -119,7 +119,13 @@ class SampleCollector(ISerialCollector):
         exact = self._on_policy and not whole
         budget = n_step if exact else math.inf
         # Off-policy, an action may as well be of the weights before or amid the next update.
-        self._advance(enough, kwargs, budget=budget, wait=self._on_policy)
+        self._advance(
+            enough,
+            kwargs,
+            budget=budget,
+            wait=self._on_policy,
+            may_defer=not (self._on_policy or whole or by_samples),
+        )
 
     def _samples(self, train_iter: int) -> Batch | None:
         """Training samples of what is stored; steps that must wait stay stored."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ding.utils.batch import Batch, tree_map
+from ding.utils.batch import Batch, rows_of, tree_map
 
 
 class TrajectoryStore:
@@ -60,9 +60,12 @@ class TrajectoryStore:
 
     def is_all(self, env_id: np.ndarray) -> bool:
         """Whether these are all envs, in order; a manager hands out the same array again."""
-        if env_id is not self._all and np.array_equal(env_id, self._all):
-            self._all = env_id
-        return env_id is self._all
+        if env_id is self._all:
+            return True
+        if len(env_id) != self._env_num or not np.array_equal(env_id, self._all):
+            return False
+        self._all = env_id
+        return True
 
     def _allocate(self, column: np.ndarray) -> np.ndarray:
         return np.empty((self._env_num, self._capacity, *column.shape[1:]), dtype=column.dtype)
@@ -144,14 +147,6 @@ class TrajectoryStore:
 def _times(count: np.ndarray) -> np.ndarray:
     """0, 1, ... within each env's stretch of the flat steps."""
     return np.concatenate([np.arange(n) for n in count.tolist()])
-
-
-def rows_of(env_id: np.ndarray) -> Any:
-    """An index for the rows of these envs; for a single one a slice, which is much faster."""
-    if len(env_id) > 1:
-        return env_id
-    first = int(env_id[0])
-    return slice(first, first + 1)
 
 
 def put_rows(columns: Any, steps: Any, index: Any) -> None:

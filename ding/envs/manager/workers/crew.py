@@ -7,7 +7,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -138,6 +138,7 @@ class Crew:
             self.shut_down()
             raise
         self._whole = [(member, step_commands(member.units)) for member in self.members]
+        self._single = [step_commands([unit]) for unit in range(count)]
 
     def _fields(self, workers: int) -> dict[str, Any]:
         plan, count = self._plan, len(self._plan.env_fns)
@@ -215,7 +216,11 @@ class Crew:
         """The rest that could not be sent at once."""
         return [rest for m, data in self._whole if (rest := self._try_send(m, data)) is not None]
 
-    def command_steps(self, units: Iterable[int]) -> list[tuple[Member, bytes]]:
+    def command_steps(self, units: Sequence[int]) -> list[tuple[Member, bytes]]:
+        if len(units) == 1:
+            member = self.members[self.worker_of[units[0]]]
+            rest = self._try_send(member, self._single[units[0]])
+            return [] if rest is None else [rest]
         by_worker: dict[int, list[int]] = {}
         for unit in units:
             by_worker.setdefault(self.worker_of[unit], []).append(unit)

@@ -50,6 +50,7 @@ class CrewedEnvManager(EnvManager):
         units = count * (2 if self._cfg["spare_envs"] else 1)
         self._crew: Crew | None = None
         self._unit_of = np.arange(count)
+        self._single_ids = list(np.arange(count).reshape(count, 1))
         self._renewals = [0] * units
         # By env id: waits for an action; has a step sent and not handed out; is newly reset.
         self._waiting, self._busy, self._fresh = np.zeros((3, count), dtype=bool)

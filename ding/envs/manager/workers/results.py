@@ -41,6 +41,8 @@ class Results:
     def plain_step(self, ids: np.ndarray, units: np.ndarray) -> VecStep | None:
         """A step in which nothing ended or was told; None if there is more to it."""
         count = len(units)
+        if count == 1:
+            return self._plain_single(ids, units.item())
         whole = count == len(self._all)
         flags = self._flags if whole else self._flags[units]
         if not self.is_shared or flags.tobytes().strip(b"\0"):  # Quicker than any().
@@ -49,6 +51,14 @@ class Results:
         obs = self._read(self._obs, units, whole)
         reward = self._reward.copy() if whole else self._reward[units]
         return VecStep(obs, reward, no, [{} for _ in range(count)], also_no, neither, ids)
+
+    def _plain_single(self, ids: np.ndarray, unit: int) -> VecStep | None:
+        if not self.is_shared or self._flags.item(unit):
+            return None
+        row = slice(unit, unit + 1)
+        no, also_no, neither = np.zeros((3, 1), dtype=bool)
+        obs, reward = tree_map(lambda leaf: leaf[row].copy(), self._obs), self._reward[row].copy()
+        return VecStep(obs, reward, no, [{}], also_no, neither, ids)
 
     def step(self, ids: np.ndarray, units: np.ndarray) -> VecStep:
         flags = self._flags[units]
