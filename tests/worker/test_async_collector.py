@@ -206,8 +206,10 @@ def test_reset_env_counts_what_is_under_way() -> None:
 def test_state_keeps_what_was_under_way() -> None:
     policy = dqn(nstep=3)
     collector = collector_of(scripted(6), policy, 2)
-    got = list(collector.collect(11, policy_kwargs=EXPLORE))
-    assert collector._env.in_flight
+    got: list[Any] = []
+    while not collector._env.in_flight:  # A thread may not have acted yet.
+        got += collector.collect(11, policy_kwargs=EXPLORE)
+        collector._turns.settle()
     state = collector.state_dict()
     assert collector._env.in_flight == 0
     assert state["envstep"] == sum(map(len, logs_of(collector)))
