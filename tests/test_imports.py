@@ -78,7 +78,7 @@ NAMES = {
     "ding.worker": """SampleCollector SampleSerialCollector EpisodeCollector
         EpisodeSerialCollector ISerialCollector create_serial_collector get_serial_collector_cls
         IBuffer NaiveReplayBuffer AdvancedReplayBuffer EpisodeReplayBuffer SequenceReplayBuffer
-        create_buffer get_buffer_cls BaseSerialEvaluator
+        ElasticReplayBuffer         create_buffer get_buffer_cls BaseSerialEvaluator
         InteractionSerialEvaluator VectorEvalMonitor create_serial_evaluator BaseLearner
         LearnerHook register_learner_hook create_learner BaseSerialCommander""",
     "ding.data.buffer": "DequeBuffer BufferedData",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
+from queue import Queue
 from typing import Any
 
 import numpy as np
@@ -92,6 +94,31 @@ def _race(load: Load, infer: Infer, kind: str, manager: Mapping[str, Any], **col
         return len(samples)
 
     return Rig(collect, worker.close)
+
+
+def race_bare(load: Load, infer: Infer) -> Rig:
+    """A thread per env that sleeps as the policy and the env do, and stores nothing."""
+    ended: Queue[int] = Queue()
+    over = threading.Event()
+
+    def play(env: SleepEnv) -> None:
+        env.reset()
+        while not over.is_set():
+            infer()
+            done = env.step(0)[2]
+            ended.put(env.index)
+            if done:
+                env.reset()
+
+    envs = [SleepEnv(load, i) for i in range(N_ENV)]
+    threads = [threading.Thread(target=play, args=(env,), daemon=True) for env in envs]
+    for thread in threads:
+        thread.start()
+
+    def collect() -> int:
+        return len([ended.get() for _ in range(N_SAMPLE)])
+
+    return Rig(collect, over.set)
 
 
 def race_base(load: Load, infer: Infer) -> Rig:

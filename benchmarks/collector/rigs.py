@@ -31,6 +31,8 @@ class Entrant:
 _OURS, _PEERS = "benchmarks.collector.ours", "benchmarks.collector.peers"
 
 ENTRANTS = {
+    # No library at all: what this machine makes of the sleeps.
+    "bare": Entrant("threads that only sleep", f"{_OURS}:race_bare", None, ours=True),
     "base": Entrant("ours, base", f"{_OURS}:race_base", f"{_OURS}:step_base", ours=True),
     "sync": Entrant("ours, sync", f"{_OURS}:race_sync", f"{_OURS}:step_sync", ours=True),
     "async": Entrant("ours, async, 1 inference", f"{_OURS}:race_async", None, ours=True),

@@ -180,6 +180,7 @@ BUFFER_REGISTRY = Registry(
     {
         "naive": "ding.worker.buffer.naive:NaiveReplayBuffer",
         "advanced": "ding.worker.buffer.advanced:AdvancedReplayBuffer",
+        "elastic": "ding.worker.buffer.elastic:ElasticReplayBuffer",
         "episode": "ding.worker.buffer.episode:EpisodeReplayBuffer",
         "sequence": "ding.worker.buffer.sequence:SequenceReplayBuffer",
         "deque": "ding.data.buffer.deque_buffer_wrapper:DequeBufferWrapper",

@@ -2,6 +2,7 @@
 
 from ding.worker.buffer import (
     AdvancedReplayBuffer,
+    ElasticReplayBuffer,
     EpisodeReplayBuffer,
     IBuffer,
     NaiveReplayBuffer,
@@ -37,6 +38,7 @@ __all__ = [
     "BaseSerialCommander",
     "BaseSerialEvaluator",
     "Commander",
+    "ElasticReplayBuffer",
     "EpisodeCollector",
     "EpisodeReplayBuffer",
     "EpisodeSerialCollector",

@@ -431,10 +431,11 @@ def test_real_managers_out_of_turn(kind: str, tmp_path: Any) -> None:
             assert [float(s["obs"][2]) for s in episode] == list(range(len(episode)))
 
 
-def test_sync_gives_the_data_of_base() -> None:
+@pytest.mark.parametrize("nstep", [1, 3])
+def test_sync_gives_the_data_of_base(nstep: int) -> None:
     def run(cfg: dict[str, Any]) -> list[Any]:
         torch.manual_seed(0)
-        policy = dqn(nstep=3)
+        policy = dqn(nstep=nstep)
         policy.rng.bit_generator.state = np.random.default_rng(3).bit_generator.state
         with collector_of(create_env_manager(cfg, step_log_envs(4)), policy) as collector:
             samples = [*collector.collect(30, policy_kwargs=EXPLORE)]

@@ -6,7 +6,7 @@ import logging
 import pickle
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 _QUICK_RESET = 0.02
 # A first reset often builds the simulator: until there is a later one, wait so long to see.
-_DOUBTFUL_RESET = 0.05
+_DOUBTFUL_RESET = 0.03
 
 
 class SubprocessEnvManager(CrewedEnvManager):
@@ -62,6 +62,8 @@ class SubprocessEnvManager(CrewedEnvManager):
     overlaps: ClassVar[bool] = False
     """Whether steps of some envs may be under way while actions for others are computed."""
     in_threads: ClassVar[bool] = False
+    steps_elsewhere: ClassVar[bool] = True
+    """Whether `step` takes a function to call while the envs step."""
 
     def launch(self, reset_param: ResetParam | None = None) -> None:
         """Start the workers and begin the first episodes."""
@@ -133,9 +135,22 @@ class SubprocessEnvManager(CrewedEnvManager):
         del self._results, self._actions
         self._clear()
 
-    def step(self, actions: Mapping[int, Any]) -> StepByEnv:
-        """Step in the envs that `actions` names; steps of others may come instead, if not sync."""
+    def step(
+        self, actions: Mapping[int, Any], meanwhile: Callable[[], None] | None = None
+    ) -> StepByEnv:
+        """Step in the envs that `actions` names; steps of others may come instead, if not sync.
+
+        `meanwhile` is called while they step.
+        """
         ids = self._send(actions)
+        try:
+            if meanwhile is not None:
+                meanwhile()
+        finally:
+            steps = self._wait_for_steps(ids)
+        return steps
+
+    def _wait_for_steps(self, ids: np.ndarray) -> StepByEnv:
         in_flight = self.in_flight
         enough = min(self._cfg["wait_num"], in_flight)
         while len(self._ended) < enough:

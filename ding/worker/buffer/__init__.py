@@ -2,12 +2,14 @@
 
 from ding.worker.buffer.advanced import AdvancedReplayBuffer
 from ding.worker.buffer.base import IBuffer, create_buffer, get_buffer_cls
+from ding.worker.buffer.elastic import ElasticReplayBuffer
 from ding.worker.buffer.episode import EpisodeReplayBuffer
 from ding.worker.buffer.naive import NaiveReplayBuffer
 from ding.worker.buffer.sequence import SequenceReplayBuffer
 
 __all__ = [
     "AdvancedReplayBuffer",
+    "ElasticReplayBuffer",
     "EpisodeReplayBuffer",
     "IBuffer",
     "NaiveReplayBuffer",

@@ -54,7 +54,7 @@ class NaiveReplayBuffer(RingBuffer):
             return None
         index = draw(self._rng, n, batch_size, replace)
         if ages is not None:
-            return self._slots(np.asarray(ages)[index])
+            return self._slots(ages.start + ages.step * index)
         # Among all, any shift of the ages is as good: the filled slots begin at 0 or fill the ring.
         return index
 

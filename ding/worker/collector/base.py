@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -86,7 +87,7 @@ class ISerialCollector(ABC):
         self._env: Any = None
         self._policy: Any = None
         self._turns: Turns | None = None
-        self._unstored: deque[VecStep] = deque()
+        self._unstored: deque[Callable[[], None]] = deque()
         self._storing = threading.Lock()
         self.reset(policy, env)
 
@@ -128,6 +129,8 @@ class ISerialCollector(ABC):
         self._env, self._turns = env, None
         self._copies_obs = env.gives_views
         self._counts_waiting = hasattr(type(env), "waiting_num")
+        # Views would change under what is to be stored later.
+        self._can_defer = getattr(type(env), "steps_elsewhere", False) and not env.gives_views
         if can_overlap(env):
             overlap = self._cfg.overlap
             self._turns = Turns(None if overlap == "auto" else overlap, env.env_num)
@@ -182,13 +185,19 @@ class ISerialCollector(ABC):
         """
         if self._turns is None:
             over = False
-            while not over:
-                over = enough(self._step(ready_of(self._env, active), policy_kwargs))
+            try:
+                while not over:
+                    obs = ready_of(self._env, active)
+                    over = enough(self._step(obs, policy_kwargs, may_defer))
+            finally:
+                self._store_deferred()
             return
-        run = _Run(enough, policy_kwargs, active, budget, may_defer)
+        run = _Run(enough, policy_kwargs, active, budget, may_defer and budget == np.inf)
         try:
             self._turns.run(partial(self._lead, run), partial(self._act, run), wait=wait)
         except BaseException:
+            with suppress(Exception):  # The first error matters.
+                self._store_deferred()
             self._unstored.clear()
             if not self._env.closed:  # Nobody will act for the envs that wait now.
                 self._busy[self._env.waiting_obs.ids] = False
@@ -202,7 +211,7 @@ class ISerialCollector(ABC):
         if len(steps):
             step: VecStep = steps.stacked
             if run.may_defer and self._only_these_wait(step):
-                self._unstored.append(step)
+                self._unstored.append(partial(self._store_arrived, step))
                 run.taken += len(step.env_id)
                 if not run.enough(step):
                     return ByEnv(step.env_id, step.obs)  # They count as busy all the time.
@@ -232,9 +241,11 @@ class ISerialCollector(ABC):
     def _store_deferred(self) -> None:
         with self._storing:
             while self._unstored:
-                step = self._unstored.popleft()
-                self._pending.arrived(step.env_id)
-                self._remember(*self._pending.rows(step.env_id), step)
+                self._unstored.popleft()()
+
+    def _store_arrived(self, step: VecStep) -> None:
+        self._pending.arrived(step.env_id)
+        self._remember(*self._pending.rows(step.env_id), step)
 
     def _choose(self, run: _Run) -> ByEnv:
         free = ~self._busy if run.active is None else run.active & ~self._busy
@@ -270,11 +281,13 @@ class ISerialCollector(ABC):
             return in_order(obs.ids, env_id, output)
         return env_id, output
 
-    def _step(self, obs: ByEnv, policy_kwargs: Mapping[str, Any]) -> VecStep:
-        """Act in these envs and store the transitions."""
+    def _step(self, obs: ByEnv, policy_kwargs: Mapping[str, Any], may_defer: bool) -> VecStep:
+        """Act in these envs and store the transitions, maybe only while they step again."""
         env_id, output = self._forward(obs, policy_kwargs)
         acted_on = tree_map(np.copy, obs.stacked) if self._copies_obs else obs.stacked
-        timesteps = self._env.step(ByEnv(env_id, output["action"]))
+        actions = ByEnv(env_id, output["action"])
+        meanwhile = {"meanwhile": self._store_deferred} if self._unstored else {}
+        timesteps = self._env.step(actions, **meanwhile)
         step: VecStep = timesteps.stacked
         as_asked = step.env_id is env_id or np.array_equal(step.env_id, env_id)
         if not as_asked and self._some_stand_still:
@@ -282,7 +295,11 @@ class ISerialCollector(ABC):
         if not as_asked or True in step.abnormal.tolist():
             self._pending.put(env_id, acted_on, output)
             return self._receive(step)
-        self._remember(acted_on, output, step)
+        # A policy that is asked row by row may be an older one, which remembers its last forward.
+        if may_defer and self._can_defer and not self._rows and True not in step.done.tolist():
+            self._unstored.append(partial(self._remember, acted_on, output, step))
+        else:
+            self._remember(acted_on, output, step)
         return step
 
     def _receive(self, step: VecStep) -> VecStep:
@@ -382,6 +399,8 @@ class ISerialCollector(ABC):
             **self._episodes.state_dict(),
             "store": self._store.state_dict(),
             "env": self._env.state_dict(),
+            # What a recurrent policy remembers of the running episodes.
+            "acting": attribute_of(self._policy, "acting_state", None),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -396,6 +415,8 @@ class ISerialCollector(ABC):
         self._episodes.load_state_dict(state, running)
         if running:
             self._store.load_state_dict(state["store"])
+            if state.get("acting") is not None:
+                self._policy.set_attribute("acting_state", state["acting"])
 
     def close(self) -> None:
         if self._turns is not None:

@@ -124,7 +124,7 @@ class SampleCollector(ISerialCollector):
             kwargs,
             budget=budget,
             wait=self._on_policy,
-            may_defer=not (self._on_policy or whole or by_samples),
+            may_defer=not (whole or by_samples),
         )
 
     def _samples(self, train_iter: int) -> Batch | None:

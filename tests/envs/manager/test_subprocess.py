@@ -419,6 +419,23 @@ def test_state_continues_bit_exactly(cls: Any) -> None:
         cls([CountingEnv] * 2, QUICK).load_state_dict(state)
 
 
+def test_work_while_the_envs_step() -> None:
+    manager = launched((SyncSubprocessEnvManager, {}))
+    flying: list[int] = []
+    with manager:
+        steps = manager.step(
+            dict.fromkeys(range(2), 1), meanwhile=lambda: flying.append(manager.in_flight)
+        )
+        assert flying == [2] and len(steps) == 2
+
+        def fail() -> None:
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            manager.step(dict.fromkeys(range(2), 1), meanwhile=fail)
+        assert manager.in_flight == 0 and steps_of(manager) == [2, 2]
+
+
 def test_state_keeps_steps_in_flight() -> None:
     kind = (AsyncSubprocessEnvManager, {})
     with launched(kind, 3) as manager:
