@@ -20,7 +20,7 @@ from ding.worker.buffer.memory import Blocks, Memory
 Path = tuple[str | int, ...]
 _SMALL = 512  # bytes: larger fields gain nothing from their neighbours
 _PADDING = 1.045
-_KIND = attrgetter("shape", "dtype")
+_SHAPE, _DTYPE = attrgetter("shape"), attrgetter("dtype")
 _BLOCK = 1 << 18  # bytes of a gathered column from which its block is worth keeping
 
 
@@ -133,7 +133,7 @@ class Store:
         try:
             found = self._pick(columns)
             # Pushes come in few sizes: all at once is compared faster than one by one.
-            kinds = tuple(map(_KIND, found))
+            kinds = (*map(_DTYPE, found), *map(_SHAPE, found))
         except (KeyError, AttributeError):
             return self._checked(columns)  # which says what is wrong
         if kinds == self._kinds.get(n):
@@ -142,8 +142,8 @@ class Store:
         if len(self._kinds) < 64 or n in self._kinds:
             self._kinds[n] = kinds
             if n == 1:
-                dtypes = [dtype for _, dtype in kinds]
-                self._single_is_raw = dtypes == [leaf.dtype for leaf in self.leaves]
+                dtypes = tuple(leaf.dtype for leaf in self.leaves)
+                self._single_is_raw = kinds[: len(dtypes)] == dtypes
         return checked
 
     def _checked(self, columns: Batch) -> list[Any]:
