@@ -228,9 +228,17 @@ def run_training(args: argparse.Namespace, cases: Sequence[str]) -> list[str]:
             found, failed = rows_of(runner, case, args.repeats or (1 if args.quick else 3))
             rows += found
             failures += failed
-    (HERE / "results.json").write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
+    _keep([about | row for row in rows])
     print(_summary(about, rows))
     return failures
+
+
+def _keep(rows: Sequence[dict[str, Any]]) -> None:
+    """Every row has its own stamp: what was not measured this time stays as it was."""
+    path = HERE / "results.json"
+    stored = json.loads(path.read_text())["rows"] if path.exists() else []
+    latest = {row["title"]: row for row in (*stored, *rows)}
+    path.write_text(json.dumps({"rows": list(latest.values())}, indent=1) + "\n")
 
 
 def rows_of(runner: Bench, case: str, repeats: int) -> tuple[list[dict[str, Any]], list[str]]:
