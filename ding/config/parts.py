@@ -39,6 +39,7 @@ _USUAL = {
     "replay_buffer": "naive",
     "commander": "base",
 }
+_PRIORITISED = {"naive": "advanced", "sequence": "advanced_sequence"}
 _REGISTRY_NAMES = {"replay_buffer": "buffer"}
 
 
@@ -91,6 +92,8 @@ def classes_of(
         if part in classes:
             continue
         usual = _usual(part, main, wants_episodes)
+        if part == "replay_buffer":
+            usual = _usual_buffer(main, classes["policy"])
         if auto and (usual or part in create or part == "policy"):
             section = create.setdefault(part, {})
             section.setdefault("type", usual)
@@ -105,9 +108,19 @@ def classes_of(
 def _usual(part: str, main: dict[str, Any], wants_episodes: bool) -> str | None:
     if part == "collector":
         return "episode" if wants_episodes else "sample"
-    if part == "replay_buffer" and lookup(main, "policy.priority") is True:
-        return "advanced"
     return _USUAL.get(part)
+
+
+def _usual_buffer(main: dict[str, Any], policy: Any) -> str:
+    """The one that the policy's defaults name, or its relative that knows priorities."""
+    declared = find(schema_of(policy), "other.replay_buffer.type")
+    named = declared.default if isinstance(declared, Leaf) else None
+    name = named if isinstance(named, str) and named else _USUAL["replay_buffer"]
+    priority = lookup(main, "policy.priority")
+    if priority is MISSING:
+        leaf = find(schema_of(policy), "priority")
+        priority = leaf.default if isinstance(leaf, Leaf) else False
+    return _PRIORITISED.get(name, name) if priority is True else name
 
 
 def _class_or_usual(part: str, section: dict[str, Any], usual: str | None) -> Any:

@@ -11,6 +11,8 @@ from ding.config.schema import build
 from ding.utils.errors import ConfigError, nearest
 
 _MAX_EVALUATOR_ENVS = 8
+_SEQUENCE_KEYS = {"burn_in": "policy.burnin_step", "unroll_len": "policy.learn_unroll_len"}
+"""What a buffer of sequences takes from a policy that has such settings."""
 
 
 def apply_rules(tree: dict[str, Any], origins: dict[str, Origin], *, settled: bool) -> None:
@@ -22,6 +24,10 @@ def apply_rules(tree: dict[str, Any], origins: dict[str, Origin], *, settled: bo
     _settle_amount(policy["collect"], origins, settled)
     if policy.get("unroll_len") is not None:
         _derive(tree, origins, "policy.collect.unroll_len", "policy.unroll_len")
+    if lookup(tree, "policy.other.replay_buffer.burn_in") is not MISSING:
+        for key, leader in _SEQUENCE_KEYS.items():
+            if lookup(tree, leader) is not MISSING:
+                _derive(tree, origins, f"policy.other.replay_buffer.{key}", leader)
     if env.get("evaluator_env_num") is None:
         env["evaluator_env_num"] = min(env["n_evaluator_episode"], _MAX_EVALUATOR_ENVS)
         origins["env.evaluator_env_num"] = Origin("from env.n_evaluator_episode")

@@ -8,15 +8,30 @@ from typing import Any
 
 import gymnasium as gym
 
+from ding.envs import DingEnvWrapper
+from ding.envs.packages import register_package
 from ding.utils.errors import DingError, nearest
 from ding.utils.registry import POLICY_REGISTRY
 
 ZOO = {
+    "acrobot": "dizoo.classic_control.acrobot.config",
     "cartpole": "dizoo.classic_control.cartpole.config",
+    "cartpole_no_velocity": "dizoo.classic_control.cartpole.config",
+    "lattice": "dizoo.toy.lattice.config",
+    "halfcheetah": "dizoo.mujoco.config",
+    "hopper": "dizoo.mujoco.config",
+    "lunarlander": "dizoo.box2d.lunarlander.config",
+    "mountain_car": "dizoo.classic_control.mountain_car.config",
     "pendulum": "dizoo.classic_control.pendulum.config",
+    "gym_hybrid": "dizoo.gym_hybrid.config",
+    "pong": "dizoo.atari.config",
+    "qbert": "dizoo.atari.config",
+    "spaceinvaders": "dizoo.atari.config",
+    "walker2d": "dizoo.mujoco.config",
 }
 
-_COLLECT = {"ppo": dict(n_sample=1024)}
+_COLLECT = {"a2c": dict(n_sample=64), "ppg": dict(n_sample=1024), "ppo": dict(n_sample=1024)}
+_ASK_ACTION_SPACE = ("a2c", "impala", "pg", "ppo", "ppo_offpolicy")
 
 
 def predefined_config(env: str, policy: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -31,6 +46,7 @@ def predefined_config(env: str, policy: str) -> tuple[dict[str, Any], dict[str, 
             )
         loaded = import_module(module)
         return loaded.main_config, loaded.create_config
+    register_package(env)
     if env not in gym.registry:
         known = [*ZOO, *gym.registry]
         raise DingError(
@@ -45,8 +61,8 @@ def predefined_config(env: str, policy: str) -> tuple[dict[str, Any], dict[str, 
 def _default_config(env: str, policy: str) -> dict[str, Any]:
     threshold = gym.registry[env].reward_threshold
     settings: dict[str, Any] = dict(collect=_COLLECT.get(policy, {}))
-    if policy == "ppo":
-        made = gym.make(env)
+    if policy in _ASK_ACTION_SPACE:
+        made = DingEnvWrapper(cfg={"env_id": env})
         continuous = isinstance(made.action_space, gym.spaces.Box)
         made.close()
         settings["action_space"] = "continuous" if continuous else "discrete"

@@ -12,6 +12,9 @@ from ding.policy import get_policy_cls
 from ding.utils.errors import ConfigError
 from ding.utils.registry import POLICY_REGISTRY
 
+_USUAL = ("ppo", "sac")
+"""Policies to name first when another one is needed."""
+
 
 def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
     """Set `policy.model.obs_shape` and `action_shape`, or check those that the config gives."""
@@ -37,6 +40,8 @@ def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
 
 def _obs_shape(space: gym.Space) -> Any:
     if isinstance(space, gym.spaces.Dict):
+        if set(space) == {"obs", "action_mask"}:
+            return _obs_shape(space["obs"])  # the mask is for the policy, not for the network
         return {key: _obs_shape(inner) for key, inner in space.items()}
     shape = space.shape
     if not shape:
@@ -51,6 +56,8 @@ def _action_shape(space: gym.Space) -> Any:
         return [int(n) for n in space.nvec]
     if isinstance(space, gym.spaces.Box):
         return int(np.prod(space.shape))
+    if isinstance(space, gym.spaces.Dict) and set(space) == {"action_type", "action_args"}:
+        return {f"{key}_shape": _action_shape(inner) for key, inner in space.items()}
     return None
 
 
@@ -76,13 +83,16 @@ def _check_kind(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
     kind, name = action_kind(space), policy_cfg["type"]
     known = get_policy_cls(policy_cfg).action_kinds
     if known is not None and kind not in known:
-        others = [other for other in POLICY_REGISTRY.query() if _acts_in(other, kind)]
+        names = [*_USUAL, *POLICY_REGISTRY.query()]
+        others = [other for other in names if _acts_in(other, kind)]
         instead = f"; use for example '{others[0]}'" if others else ""
         raise ConfigError(
             f"policy '{name}' is for {' and '.join(known)} actions, but the env's are {kind} "
             f"({space}){instead}"
         )
     wanted = policy_cfg.get("action_space")
+    if wanted == "discrete" and kind == "multi_discrete":
+        return  # several discrete actions at once
     if known is not None and wanted in known and wanted != kind:
         raise ConfigError(
             f"policy.action_space = '{wanted}', but the env's actions are {kind} ({space}); "

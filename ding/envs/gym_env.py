@@ -13,6 +13,7 @@ from easydict import EasyDict
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
 from ding.envs.base_env import BaseEnv, BaseEnvTimestep
+from ding.envs.packages import missing_simulator, refuse_rebuilt, register_package
 from ding.envs.spaces import (
     DiscreteAction,
     QuickDiscrete,
@@ -188,6 +189,8 @@ class DingEnvWrapper(BaseEnv):
         return f"{type(self).__name__}({self._name})"
 
     def __getstate__(self) -> dict[str, Any]:
+        if self._env is not None and self._env_step != self._no_episode:
+            refuse_rebuilt(self._env)
         # A factory is often a lambda; once the env exists only a reset after close() would miss it.
         return self.__dict__ | ({"_factory": None} if self._env is not None else {})
 
@@ -232,12 +235,15 @@ class DingEnvWrapper(BaseEnv):
         if self._render_mode is not None:
             kwargs["render_mode"] = self._render_mode
         env_id = self._cfg["env_id"]
+        register_package(env_id)
         try:
             env = gym.make(
                 env_id, max_episode_steps=max_episode_steps, disable_env_checker=True, **kwargs
             )
         except gym.error.UnregisteredEnv as error:
             raise DingError(f"unknown env_id '{env_id}'{nearest(env_id, gym.registry)}") from error
+        except gym.error.DependencyNotInstalled as error:
+            raise missing_simulator(env_id, error) from error
         except (gym.error.Error, TypeError) as error:
             raise DingError(f"cannot make env '{env_id}' with {kwargs}: {error}") from error
         if type(env.unwrapped.action_space) is gym.spaces.Discrete:

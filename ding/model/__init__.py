@@ -89,6 +89,7 @@ __all__ = [
     "model_wrap",
     "numpy_forward",
     "numpy_policy",
+    "parameters_of",
     "register_wrapper",
 ]
 
@@ -111,11 +112,18 @@ def create_model(cfg: Mapping[str, Any], **kwargs: Any) -> nn.Module:
     return model_cls(**arguments)
 
 
+def parameters_of(model_cls: Any) -> dict[str, inspect.Parameter]:
+    """Arguments of the constructor, with those that it passes on to another model's."""
+    parameters = dict(inspect.signature(model_cls).parameters)
+    passes_on = getattr(model_cls, "options_of", None)
+    if passes_on is None:
+        return parameters
+    return {**inspect.signature(passes_on).parameters, **parameters}
+
+
 def _check_arguments(model_cls: Any, arguments: Mapping[str, Any]) -> None:
     passes_on = getattr(model_cls, "options_of", None)
-    parameters = dict(inspect.signature(model_cls).parameters)
-    if passes_on is not None:
-        parameters = {**inspect.signature(passes_on).parameters, **parameters}
+    parameters = parameters_of(model_cls)
     names = {n for n, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     open_ended = passes_on is None and any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     for name in arguments:

@@ -18,7 +18,10 @@ def wraps_obs(obs_shape: ObsShape) -> bool:
 
 
 class QNetwork(nn.Module):
-    """obs -> what `head` makes of the features of `encoder`, with the mask that came along."""
+    """obs -> what `head` makes of the features of `encoder`, with the mask that came along.
+
+    Options of a call are for the head.
+    """
 
     encoder: nn.Module
     head: nn.Module
@@ -27,10 +30,10 @@ class QNetwork(nn.Module):
         super().__init__()
         self.wraps_obs = wraps_obs(obs_shape)
 
-    def forward(self, x: Any) -> dict[str, Any]:
+    def forward(self, x: Any, **head_options: Any) -> dict[str, Any]:
         if not (isinstance(x, dict) and self.wraps_obs and "obs" in x):
-            return self.head(self.encoder(x))
-        output = self.head(self.encoder(x["obs"]))
+            return self.head(self.encoder(x), **head_options)
+        output = self.head(self.encoder(x["obs"]), **head_options)
         if "action_mask" in x:
             output["action_mask"] = x["action_mask"]
         return output

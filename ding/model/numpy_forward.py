@@ -9,14 +9,14 @@ devices, hooks, user modules) gives `None`, and the caller keeps to torch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ding.model.actor_critic import QAC, VAC, DiscreteQAC
-from ding.model.dqn import DQN
+from ding.model.dqn import DQN, QNetwork
 from ding.model.encoder import DictEncoder, FCEncoder
 from ding.model.head import (
     LOG_SIGMA_MAX,
@@ -27,14 +27,17 @@ from ding.model.head import (
     RegressionHead,
     ReparameterizationHead,
 )
+from ding.model.hybrid import PDQN, HybridQAC
+from ding.model.numpy_value_head import VALUE_MODULES
+from ding.model.numpy_value_head import UnsupportedError as _UnsupportedError
+from ding.model.numpy_value_head import view as _view
+from ding.model.policy_gradient import ACER, PG, PPG
+from ding.model.q_learning import C51DQN, QRDQN, RainbowDQN
+from ding.model.qac_dist import QACDIST
 from ding.torch_utils.network import Layers
 
 Function = Callable[[Any], Any]
 InPlace = Callable[[np.ndarray], Any]
-
-
-class _UnsupportedError(Exception):
-    """Only torch can run this module."""
 
 
 def numpy_forward(module: nn.Module) -> Function | None:
@@ -80,12 +83,6 @@ def _compiled(module: nn.Module) -> Function:
 
 def _has_hooks(module: nn.Module) -> bool:
     return bool(module._forward_hooks or module._forward_pre_hooks)
-
-
-def _view(tensor: Tensor) -> np.ndarray:
-    if tensor.device.type != "cpu" or tensor.dtype is not torch.float32:
-        raise _UnsupportedError(f"{tensor.dtype} on {tensor.device}")
-    return tensor.detach().numpy()
 
 
 def _float32(x: np.ndarray) -> np.ndarray:
@@ -285,7 +282,12 @@ def _regression_head(head: RegressionHead) -> Function:
 
 def _multi_head(head: MultiHead) -> Function:
     parts = [_compiled(part) for part in head.heads]
-    return lambda x: {"logit": [part(x)["logit"] for part in parts]}
+
+    def run(x: np.ndarray) -> dict[str, list[np.ndarray]]:
+        outputs = [part(x) for part in parts]
+        return {key: [output[key] for output in outputs] for key in outputs[0]}
+
+    return run
 
 
 def _reparameterization_head(head: ReparameterizationHead) -> Function:
@@ -335,6 +337,7 @@ _MODULES: dict[type[nn.Module], Callable[[Any], Function]] = {
     RegressionHead: _regression_head,
     MultiHead: _multi_head,
     ReparameterizationHead: _reparameterization_head,
+    **{cls: partial(build, _compiled) for cls, build in VALUE_MODULES.items()},
 }
 
 
@@ -345,7 +348,7 @@ def _encoded(encoder: nn.Module | None, run: Function) -> Function:
     return lambda x: run(encode(x))
 
 
-def _dqn(model: DQN) -> Function:
+def _dqn(model: QNetwork) -> Function:
     return _encoded(model.encoder, _compiled(model.head))
 
 
@@ -388,11 +391,59 @@ def _discrete_qac_actor(model: DiscreteQAC) -> Function:
     return _encoded(model.actor_encoder, _compiled(model.actor_head))
 
 
+def _hybrid_qac_actor(model: HybridQAC) -> Function:
+    type_of, args_of = _compiled(model.type_head), _compiled(model.args_head)
+    return _encoded(
+        model.actor_encoder, lambda x: {**type_of(x), "action_args": args_of(x)["pred"]}
+    )
+
+
+def _pdqn_arguments(model: PDQN) -> Function:
+    args_of = _compiled(model.args_head)
+    return _encoded(model.args_encoder, lambda x: {"action_args": args_of(x)["pred"]})
+
+
+def _pdqn_values(model: PDQN) -> Function:
+    """Of {'state', 'action_args'}."""
+    encode, q_of = _compiled(model.encoder), _compiled(model.head)
+    if model.args_mask is not None:
+        raise _UnsupportedError("a pass per type")
+
+    def value(x: Any) -> dict[str, Any]:
+        args = x["action_args"]
+        return {**q_of(np.concatenate([encode(x["state"]), args], axis=-1)), "action_args": args}
+
+    return value
+
+
+def _pg(model: PG) -> Function:
+    head = _compiled(model.head)
+    policy = head if model.action_space == "discrete" else lambda x: {"logit": head(x)}
+    return _encoded(model.encoder, policy)
+
+
+def _ppg_critic(model: PPG) -> Function:
+    value_of = _compiled(model.aux_head)
+    return _encoded(model.aux_encoder, lambda x: {"value": value_of(x)["pred"]})
+
+
 _MODELS: dict[tuple[type[nn.Module], str | None], Callable[[Any], Function]] = {
     (DQN, None): _dqn,
+    (C51DQN, None): _dqn,
+    (RainbowDQN, None): _dqn,
+    (QRDQN, None): _dqn,
     (VAC, "compute_actor"): _vac_actor,
     (VAC, "compute_critic"): _vac_critic,
     (VAC, "compute_actor_critic"): _vac_actor_critic,
     (QAC, "compute_actor"): _qac_actor,
     (DiscreteQAC, "compute_actor"): _discrete_qac_actor,
+    (ACER, "compute_actor"): _discrete_qac_actor,
+    (PG, None): _pg,
+    (PPG, "compute_actor"): lambda model: _vac_actor(model.actor_critic),
+    (PPG, "compute_actor_critic"): lambda model: _vac_actor_critic(model.actor_critic),
+    (PPG, "compute_critic"): _ppg_critic,
+    (QACDIST, "compute_actor"): _qac_actor,
+    (HybridQAC, "compute_actor"): _hybrid_qac_actor,
+    (PDQN, "compute_continuous"): _pdqn_arguments,
+    (PDQN, "compute_discrete"): _pdqn_values,
 }

@@ -56,8 +56,8 @@ class PG(QNetwork):
             n_action = size_of(action_shape, "action_shape")
             self.head = ReparameterizationHead(size, n_action, sigma_type=sigma_type, **options)
 
-    def forward(self, x: Any) -> dict[str, Any]:
-        output = super().forward(x)
+    def forward(self, x: Any, **head_options: Any) -> dict[str, Any]:
+        output = super().forward(x, **head_options)
         return output if self.action_space == "discrete" else {"logit": output}
 
 

@@ -172,16 +172,21 @@ class QuantileHead(nn.Module):
         sizes = head_sizes(in_size, hidden_size, layer_num, output_size)
         self.main = _QuantileNetwork(sizes, quantile_embedding_size, activation, norm_type, noise)
 
-    def forward(self, x: Tensor, num_quantiles: int | None = None) -> dict[str, Tensor]:
-        n_quantile = num_quantiles or self.num_quantiles
-        if self.training:
-            tau = torch.rand(*x.shape[:-1], n_quantile, dtype=x.dtype, device=x.device)
-        else:
-            tau = midpoints(n_quantile, x).expand(*x.shape[:-1], -1)
+    def forward(
+        self, x: Tensor, num_quantiles: int | None = None, tau: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """`tau` (B, N) are fractions that somebody else has drawn."""
+        if tau is None:
+            tau = self._fractions(x, num_quantiles or self.num_quantiles)
         q = self.main(x, tau)
         seen = q if self.beta_function is None else self.main(x, self.beta_function(tau))
         quantiles = tau.movedim(-1, 0).reshape(-1, 1)
         return {"logit": seen.mean(dim=-2), "q": q.movedim(-2, 0), "quantiles": quantiles}
+
+    def _fractions(self, x: Tensor, n_quantile: int) -> Tensor:
+        if self.training:
+            return torch.rand(*x.shape[:-1], n_quantile, dtype=x.dtype, device=x.device)
+        return midpoints(n_quantile, x).expand(*x.shape[:-1], -1)
 
 
 class FQFHead(nn.Module):
@@ -212,22 +217,24 @@ class FQFHead(nn.Module):
         nn.init.zeros_(self.quantiles_proposal.bias)
         self.main = _QuantileNetwork(sizes, quantile_embedding_size, activation, norm_type, noise)
 
-    def forward(self, x: Tensor) -> dict[str, Tensor]:
+    def forward(self, x: Tensor, inner: bool = True) -> dict[str, Tensor]:
+        """Only the loss of the fractions reads `q_tau_i`; `inner` False leaves it out."""
         log_p = self.quantiles_proposal(x.detach()).log_softmax(dim=-1)
         p = log_p.exp()
         quantiles = nn.functional.pad(p.cumsum(dim=-1), (1, 0))
         hats = ((quantiles[..., 1:] + quantiles[..., :-1]) / 2.0).detach()
         q = self.main(x, hats)
-        with torch.no_grad():
-            q_tau_i = self.main(x, quantiles[..., 1:-1])
-        return {
+        output = {
             "logit": (p.detach().unsqueeze(-1) * q).sum(dim=-2),
             "q": q,
             "quantiles": quantiles,
             "quantiles_hats": hats,
-            "q_tau_i": q_tau_i,
             "entropies": -(log_p * p).sum(dim=-1, keepdim=True),
         }
+        if inner:
+            with torch.no_grad():
+                output["q_tau_i"] = self.main(x, quantiles[..., 1:-1])
+        return output
 
 
 class BranchingHead(nn.Module):

@@ -1,5 +1,8 @@
 """Algorithms, one file each, and what they share."""
 
+from ding.policy.a2c import A2CConfig, A2CPolicy
+from ding.policy.acer import ACERConfig, ACERPolicy
+from ding.policy.averaged_dqn import AveragedDQNConfig, AveragedDQNPolicy
 from ding.policy.base import (
     CollectMode,
     CommandMode,
@@ -11,35 +14,99 @@ from ding.policy.base import (
     register_policy,
     takes_all_envs,
 )
+from ding.policy.bdq import BDQPolicy
+from ding.policy.c51 import C51Config, C51Policy
 from ding.policy.config import CollectConfig, EvalConfig, LearnConfig, OtherConfig, PolicyConfig
+from ding.policy.d4pg import D4PGConfig, D4PGPolicy
+from ding.policy.ddpg import DDPGConfig, DDPGPolicy
 from ding.policy.discrete_sac import DiscreteSACPolicy
 from ding.policy.dqn import DQNConfig, DQNPolicy
+from ding.policy.fqf import FQFConfig, FQFPolicy
+from ding.policy.impala import IMPALAConfig, IMPALAPolicy
+from ding.policy.iqn import IQNConfig, IQNPolicy
+from ding.policy.mdqn import MDQNConfig, MDQNPolicy
+from ding.policy.paddpg import PADDPGConfig, PADDPGPolicy
+from ding.policy.pdqn import PDQNConfig, PDQNPolicy
+from ding.policy.pg import PGConfig, PGPolicy
+from ding.policy.ppg import PPGConfig, PPGPolicy
 from ding.policy.ppo import PPOConfig, PPOPolicy
+from ding.policy.ppo_offpolicy import PPOOffPolicy, PPOOffPolicyConfig
+from ding.policy.qrdqn import QRDQNConfig, QRDQNPolicy
+from ding.policy.r2d2 import R2D2Config, R2D2Policy
+from ding.policy.r2d2_gtrxl import R2D2GTrXLPolicy
+from ding.policy.rainbow import RainbowConfig, RainbowPolicy
 from ding.policy.random_policy import PolicyFactory, get_random_policy
 from ding.policy.sac import SACConfig, SACPolicy
+from ding.policy.sql import SQLConfig, SQLPolicy
+from ding.policy.sqn import SQNConfig, SQNPolicy
+from ding.policy.td3 import TD3Config, TD3Policy
 
 CommandModePolicy = Policy
 
 __all__ = [
+    "A2CConfig",
+    "A2CPolicy",
+    "ACERConfig",
+    "ACERPolicy",
+    "AveragedDQNConfig",
+    "AveragedDQNPolicy",
+    "BDQPolicy",
+    "C51Config",
+    "C51Policy",
     "CollectConfig",
     "CollectMode",
     "CommandMode",
     "CommandModePolicy",
+    "D4PGConfig",
+    "D4PGPolicy",
+    "DDPGConfig",
+    "DDPGPolicy",
     "DQNConfig",
     "DQNPolicy",
     "DiscreteSACPolicy",
     "EvalConfig",
     "EvalMode",
+    "FQFConfig",
+    "FQFPolicy",
+    "IMPALAConfig",
+    "IMPALAPolicy",
+    "IQNConfig",
+    "IQNPolicy",
     "LearnConfig",
     "LearnMode",
+    "MDQNConfig",
+    "MDQNPolicy",
     "OtherConfig",
+    "PADDPGConfig",
+    "PADDPGPolicy",
+    "PDQNConfig",
+    "PDQNPolicy",
+    "PGConfig",
+    "PGPolicy",
+    "PPGConfig",
+    "PPGPolicy",
     "PPOConfig",
+    "PPOOffPolicy",
+    "PPOOffPolicyConfig",
     "PPOPolicy",
     "Policy",
     "PolicyConfig",
     "PolicyFactory",
+    "QRDQNConfig",
+    "QRDQNPolicy",
+    "R2D2Config",
+    "R2D2GTrXLPolicy",
+    "R2D2Policy",
+    "RainbowConfig",
+    "RainbowPolicy",
     "SACConfig",
     "SACPolicy",
+    "SQLConfig",
+    "SQLPolicy",
+    "SQNConfig",
+    "SQNPolicy",
+    "TD3Config",
+    "TD3Policy",
     "create_policy",
     "get_policy_cls",
     "get_random_policy",

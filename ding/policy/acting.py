@@ -6,6 +6,7 @@ Letters in shapes: N envs, A actions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
@@ -43,6 +44,12 @@ def acting_model(model: nn.Module, mode: str | None = None) -> Forward:
             return to_ndarray(model(inputs, **kwargs))
 
     return in_torch
+
+
+def eval_view(model: nn.Module) -> nn.Module:
+    """The very weights of `model` in `eval` mode, whatever mode the model itself is in."""
+    shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    return deepcopy(model, shared).eval()
 
 
 @cache
@@ -86,3 +93,20 @@ def gaussian_log_prob(mu: np.ndarray, sigma: np.ndarray, action: np.ndarray) -> 
     """Log-probabilities (N,) of the actions (N, A) under independent normals."""
     noise = (action - mu) / sigma
     return -(0.5 * noise * noise + np.log(sigma) + _LOG_SQRT_2PI).sum(axis=1)
+
+
+def noisy(action: np.ndarray, sigma: float, rng: np.random.Generator) -> np.ndarray:
+    """Actions (N, A) in [-1, 1] with normal noise, cut off at these bounds."""
+    noise = rng.standard_normal(action.shape, dtype=np.float32)
+    return np.clip(action + np.float32(sigma) * noise, -1.0, 1.0)
+
+
+def hybrid_epsilon_greedy(
+    q: np.ndarray, args: np.ndarray, *, eps: float, sigma: float, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Values (N, K) of types and arguments (N, M) to actions; envs that explore draw both."""
+    kind, args = q.argmax(axis=1), noisy(args, sigma, rng)
+    explore = np.flatnonzero(rng.random(len(q)) < eps)
+    kind[explore] = rng.integers(0, q.shape[1], len(explore))
+    args[explore] = rng.uniform(-1.0, 1.0, (len(explore), args.shape[1]))
+    return {"action_type": kind, "action_args": args}

@@ -6,7 +6,6 @@ is a plain collection of functions: anything with the same functions can stand i
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -16,10 +15,11 @@ from easydict import EasyDict
 from torch import Tensor, nn
 
 from ding.config.schema import build, deep_merge_dicts, default_config_of, to_easydict
-from ding.model import create_model
+from ding.model import create_model, parameters_of
 from ding.policy.config import PolicyConfig, check_buffer
 from ding.policy.replayed import learnable
 from ding.rl_utils.adder import nstep_transitions
+from ding.torch_utils.lr_schedule import LrSchedule
 from ding.utils.batch import Batch, Rows, columns_of, tree_map
 from ding.utils.data.collate_fn import as_tensor
 from ding.utils.errors import CheckpointError, ConfigError
@@ -109,6 +109,7 @@ class Policy:
             if field not in FIELDS:
                 raise ValueError(f"enable_field has '{field}'; valid: {', '.join(FIELDS)}")
             getattr(self, f"_init_{field}")()
+        self._lr_schedule = self._create_lr_schedule()
         if "learn" in self.fields:
             keep_freed_memory()
 
@@ -124,7 +125,7 @@ class Policy:
         name = cls._model_name(policy_cfg)
         if name is None:
             return None
-        return set(inspect.signature(MODEL_REGISTRY.get(name)).parameters)
+        return set(parameters_of(MODEL_REGISTRY.get(name)))
 
     @staticmethod
     def check_config(cfg: Any) -> None:
@@ -168,6 +169,20 @@ class Policy:
         if not isinstance(model, nn.Module):
             raise RuntimeError(f"a model must be a torch.nn.Module, not {type(model).__name__}")
         return model
+
+    def _create_lr_schedule(self) -> LrSchedule | None:
+        """For all optimizers in `learn_state`; the learner applies it before every update."""
+        scheduler = self.cfg.learn.lr_scheduler
+        if scheduler is None or "learn" not in self.fields:
+            return None
+        parts = self.learn_state.values()
+        optimizers = [part for part in parts if isinstance(part, torch.optim.Optimizer)]
+        if not optimizers:
+            raise ConfigError(
+                "policy.learn.lr_scheduler has no effect: there is no optimizer in the "
+                f"`learn_state` of {type(self).__name__}; put it there, or leave the schedule out"
+            )
+        return LrSchedule(optimizers, scheduler.factor, scheduler.unit)
 
     # --- modes ---------------------------------------------------------------------------------
 

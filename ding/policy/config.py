@@ -5,8 +5,51 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ding.torch_utils.lr_schedule import KINDS, UNITS, lr_factor
 from ding.utils.errors import ConfigError, nearest
 from ding.utils.registry import BUFFER_REGISTRY
+
+
+@dataclass(frozen=True, kw_only=True)
+class LrSchedulerConfig:
+    type: str
+    """How the learning rates fall: 'linear', 'cosine' or 'step'."""
+    decay: int
+    """Units until they have fallen to the end; for 'step' between two steps."""
+    unit: str = "train_iter"
+    """What is counted: 'train_iter' (updates) or 'env_step'."""
+    end: float = 0.0
+    """Share of the learning rates that is left at the end."""
+    gamma: float | None = None
+    """What each step of 'step' multiplies them by."""
+    warmup: int = 0
+    """Units of a linear rise before."""
+
+    def __post_init__(self) -> None:
+        path = "policy.learn.lr_scheduler"
+        one_of(f"{path}.type", self.type, KINDS)
+        one_of(f"{path}.unit", self.unit, UNITS)
+        at_least(f"{path}.decay", self.decay, 1)
+        within(f"{path}.end", self.end, 0, 1)
+        at_least(f"{path}.warmup", self.warmup, 0)
+        if (self.gamma is not None) != (self.type == "step"):
+            raise ConfigError(
+                f"{path}.gamma = {self.gamma} with type = '{self.type}': "
+                "'step' needs it, the others have no use for it"
+            )
+        if self.gamma is not None:
+            within(f"{path}.gamma", self.gamma, 0, 1)
+
+    def factor(self, progress: int) -> float:
+        """What the learning rates are multiplied by after so many units."""
+        return lr_factor(
+            progress,
+            self.type,
+            decay=self.decay,
+            end=self.end,
+            gamma=self.gamma or 0.0,
+            warmup=self.warmup,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +60,8 @@ class LearnConfig:
     """Samples per update."""
     learning_rate: float = 1e-3
     """Step size of the optimizer."""
+    lr_scheduler: LrSchedulerConfig | None = None
+    """How the learning rates (all of them) change during training; None: they do not."""
     grad_clip_type: str | None = None
     """'clip_norm' or 'clip_value' ..."""
     grad_clip_value: float | None = None
@@ -121,7 +166,7 @@ class PolicyConfig:
             if value is not None:
                 at_least(path, value, 1)
         for name, value in vars(self.learn).items():
-            if name.startswith("learning_rate") and not value > 0:
+            if "learning_rate" in name and not value > 0:
                 raise ConfigError(f"policy.learn.{name} = {value}: must be above 0")
 
 
@@ -138,6 +183,11 @@ def within(path: str, value: float, low: float, high: float) -> None:
 def one_of(path: str, value: str, valid: tuple[str, ...]) -> None:
     if value not in valid:
         raise ConfigError(f"{path} = '{value}'{nearest(value, valid)}")
+
+
+def unused(path: str, value: float, default: float, instead: str) -> None:
+    if value != default:
+        raise ConfigError(f"{path} = {value} has no effect here; set {instead}")
 
 
 def check_buffer(cfg: Any) -> None:

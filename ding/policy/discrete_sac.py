@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from ding.policy.acting import sample_categorical
-from ding.policy.sac import SACPolicy, critic_values
+from ding.policy.critics import critic_values
+from ding.policy.sac import SACPolicy
 from ding.utils.batch import Batch, ByEnv, stacked_of
 
 

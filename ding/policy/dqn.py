@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -85,7 +85,7 @@ class DQNConfig(PolicyConfig):
 
 
 class DQNPolicy(Policy):
-    config_class = DQNConfig
+    config_class: ClassVar[type] = DQNConfig
     action_kinds = ("discrete",)
     cfg: DQNConfig
     check_config = staticmethod(check_samples)
@@ -102,12 +102,15 @@ class DQNPolicy(Policy):
             grad_clip_type=learn.grad_clip_type,
             clip_value=learn.grad_clip_value,
         )
-        freq, theta = learn.target_update_freq, learn.target_theta
-        self._target = TargetNetwork(
-            self._model, freq=100 if freq is None and theta is None else freq, theta=theta
-        )
+        self._target = self._new_target()
         self._step = GradientStep(self._model, self._optimizer, self._loss, compiled=learn.compile)
         self.learn_state |= {"target": self._target, "optimizer": self._optimizer}
+
+    def _new_target(self) -> TargetNetwork:
+        freq, theta = self.cfg.learn.target_update_freq, self.cfg.learn.target_theta
+        return TargetNetwork(
+            self._model, freq=100 if freq is None and theta is None else freq, theta=theta
+        )
 
     def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any]:
         loss, metrics = self._step(self._batch(data))
@@ -137,6 +140,13 @@ class DQNPolicy(Policy):
         else:
             next_value = next_q.amax(dim=1)
         return batch["reward"] + batch["discount"] * next_value
+
+    @torch.no_grad()
+    def _next(self, batch: Batch) -> tuple[dict[str, Any], Tensor]:
+        """What the target network says of the next observation, and the best action there."""
+        output = self._target.module(batch["next_obs"])
+        picker = self._model(batch["next_obs"]) if self.cfg.learn.double_q else output
+        return output, picker["logit"].argmax(dim=-1)
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr", "total_loss", "q_value", "target_q_value"]

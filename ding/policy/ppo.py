@@ -1,26 +1,29 @@
-"""PPO, on-policy, for discrete and continuous actions.
+"""PPO, on-policy, for discrete (one or several), continuous and hybrid actions.
 
 Schulman et al. 2017, https://arxiv.org/abs/1707.06347
 Schulman et al. 2016 (GAE), https://arxiv.org/abs/1506.02438
 Ye et al. 2020 (dual clip), https://arxiv.org/abs/1912.09729
 
-Letters in shapes: B batch, N envs, A actions (or dimensions of the action).
+Letters in shapes: B batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
-from ding.policy import acting
-from ding.policy.acting import acting_model, sample_categorical, sample_gaussian
-from ding.policy.base import Policy, takes_all_envs
+from ding.policy.actor_critic import (
+    ACTION_SPACES,
+    ActorCriticPolicy,
+    AdvantageCollectConfig,
+    check_on_policy,
+    learned,
+)
+from ding.policy.base import takes_all_envs
 from ding.policy.config import (
-    CollectConfig,
     LearnConfig,
     PolicyConfig,
     at_least,
@@ -28,28 +31,21 @@ from ding.policy.config import (
     one_of,
     within,
 )
-from ding.rl_utils.gae import gae_advantages
-from ding.rl_utils.ppo import clipped_surrogate, ppo_value_data, ppo_value_error
-from ding.torch_utils import Adam, GradientStep
-from ding.torch_utils.distribution import (
-    categorical_log_prob_entropy,
-    gaussian_entropy,
-    gaussian_log_prob,
-)
-from ding.torch_utils.running import RunningScale
-from ding.utils.batch import Batch, ByEnv, Rows, columns_of, gather, stacked_of, take
+from ding.rl_utils.ppo import policy_error, ppo_policy_data, ppo_value_data, ppo_value_error
+from ding.torch_utils import GradientStep
+from ding.utils.batch import Batch, Rows, columns_of
 from ding.utils.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
-class PPOLearnConfig(LearnConfig):
-    epoch_per_collect: int = 10
-    """Passes over the collected samples."""
+class ClipLearnConfig(LearnConfig):
+    """Settings of the loss, on- and off-policy."""
+
     learning_rate: float = 3e-4
     value_weight: float = 0.5
     entropy_weight: float = 0.0
     clip_ratio: float = 0.2
-    """How far the probability of an action may move within one collect."""
+    """How far the probability of an action may move away from what it was when collected."""
     dual_clip: float | None = None
     """Bound of the objective for negative advantages, above 1; None for none."""
     value_clip: bool = False
@@ -61,206 +57,106 @@ class PPOLearnConfig(LearnConfig):
     grad_clip_type: str | None = "clip_norm"
     grad_clip_value: float | None = 0.5
 
+    def __post_init__(self) -> None:
+        if self.dual_clip is not None and self.dual_clip <= 1:
+            raise ConfigError(f"policy.learn.dual_clip = {self.dual_clip}: must be above 1")
+
 
 @dataclass(frozen=True, kw_only=True)
-class PPOCollectConfig(CollectConfig):
-    gae_lambda: float = 0.95
-    """Between one-step errors (0) and Monte-Carlo returns (1)."""
+class PPOLearnConfig(ClipLearnConfig):
+    epoch_per_collect: int = 10
+    """Passes over the collected samples."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PPOConfig(PolicyConfig):
     on_policy: bool = True
     action_space: str = "discrete"
-    """'discrete' or 'continuous'."""
+    """'discrete' (also for several actions at once), 'continuous' or 'hybrid'."""
     recompute_adv: bool = True
     """Compute the advantages anew, with the present critic, before every epoch."""
     learn: PPOLearnConfig = field(default_factory=PPOLearnConfig)
-    collect: PPOCollectConfig = field(default_factory=PPOCollectConfig)
+    collect: AdvantageCollectConfig = field(default_factory=AdvantageCollectConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("policy.action_space", self.action_space, ("discrete", "continuous"))
+        one_of("policy.action_space", self.action_space, ACTION_SPACES)
         within("policy.collect.gae_lambda", self.collect.gae_lambda, 0, 1)
         at_least("policy.learn.epoch_per_collect", self.learn.epoch_per_collect, 1)
-        if self.learn.dual_clip is not None and self.learn.dual_clip <= 1:
-            raise ConfigError(f"policy.learn.dual_clip = {self.learn.dual_clip}: must be above 1")
-        for name in ("priority", "random_collect_size"):
-            if getattr(self, name):
-                raise ConfigError(f"policy.{name} has no effect in on-policy PPO; leave it out")
-        n_sample, batch_size = self.collect.n_sample, self.learn.batch_size
-        if n_sample is not None and n_sample < batch_size:
-            raise ConfigError(
-                f"policy.learn.batch_size = {batch_size} is more than the samples of a collect "
-                f"(policy.collect.n_sample = {n_sample})"
-            )
-        if self.nstep != 1:
-            raise ConfigError("policy.nstep has no effect in PPO; set policy.collect.gae_lambda")
+        check_on_policy(self, "PPO")
 
 
-class PPOPolicy(Policy):
+class PPOPolicy(ActorCriticPolicy):
     config_class = PPOConfig
-    action_kinds = ("discrete", "continuous")
+    action_kinds = ("discrete", "multi_discrete", "continuous", "hybrid")
     cfg: PPOConfig
     check_config = staticmethod(check_samples)
 
-    @classmethod
-    def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
-        return "vac"
-
-    @classmethod
-    def _model_defaults(cls, policy_cfg: Mapping[str, Any]) -> dict[str, Any]:
-        return {"action_space": policy_cfg["action_space"], "orthogonal_init": True}
-
-    # --- learning ------------------------------------------------------------------------------
-
     def _init_learn(self) -> None:
+        super()._init_learn()
         learn = self.cfg.learn
-        self._optimizer = Adam(
-            self._model.parameters(),
-            lr=learn.learning_rate,
-            eps=1e-5,
-            grad_clip_type=learn.grad_clip_type,
-            clip_value=learn.grad_clip_value,
-        )
+        self._optimizer = self._adam(self._model.parameters(), learn.learning_rate, eps=1e-5)
         self._step = GradientStep(self._model, self._optimizer, self._loss, compiled=learn.compile)
-        self._return_scale = RunningScale()
-        self.learn_state |= {"optimizer": self._optimizer, "return_scale": self._return_scale}
+        self.learn_state |= {"optimizer": self._optimizer}
 
     def _forward_learn(self, data: Sequence[Any]) -> list[dict[str, Any]]:
         columns, learn = columns_of(data), self.cfg.learn
-        size = len(columns["reward"])
-        self._check_size(size)
-        self._return_scale.update(columns["return"])
-        outputs = []
+        self._check_size(columns)
+        if learn.value_norm:
+            self._return_scale.update(columns["return"])
+        outputs: list[dict[str, Any]] = []
         for epoch in range(learn.epoch_per_collect):
             if epoch > 0 and self.cfg.recompute_adv:
                 columns = self._with_advantage(columns)
-            order = self._rng.permutation(size)
-            shuffled = self._batch(Rows(gather(self._for_loss(columns), order)))
-            for start in range(0, size - learn.batch_size + 1, learn.batch_size):
-                loss, metrics = self._step(take(shuffled, slice(start, start + learn.batch_size)))
-                lr = self._optimizer.param_groups[0]["lr"]
-                outputs.append({"cur_lr": lr, "total_loss": loss, **metrics})
+            batches = self._minibatches(self._for_loss(columns))
+            outputs += [learned(self._optimizer, *self._step(batch)) for batch in batches]
         return outputs
 
-    def _check_size(self, size: int) -> None:
-        if size < self.cfg.learn.batch_size:
-            raise ConfigError(
-                f"policy.learn.batch_size = {self.cfg.learn.batch_size} is more than the {size} "
-                "samples of a collect (policy.collect.n_sample)"
-            )
-
-    def _for_loss(self, columns: Batch) -> Batch:
-        scale = np.float32(self._return_scale.std if self.cfg.learn.value_norm else 1.0)
-        return {
-            **{name: columns[name] for name in ("obs", "action", "log_prob", "advantage")},
-            "return": columns["return"] / scale,
-            "value": columns["value"] / scale,
-        }
-
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        learn = self.cfg.learn
         output = self._model(batch["obs"], mode="compute_actor_critic")
-        log_prob, entropy = self._log_prob(output["logit"], batch["action"])
-        advantage = batch["advantage"]
-        if learn.adv_norm:
-            advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        log_ratio = log_prob - batch["log_prob"]
-        ratio = log_ratio.exp()
-        objective = clipped_surrogate(ratio, advantage, learn.clip_ratio, learn.dual_clip)
-        policy_loss, entropy_mean = -objective.mean(), entropy.mean()
-        value = ppo_value_data(output["value"], batch["value"], batch["return"], None)
-        value_loss = ppo_value_error(value, learn.clip_ratio, learn.value_clip)
-        loss = policy_loss + learn.value_weight * value_loss - learn.entropy_weight * entropy_mean
-        metrics = {
-            "policy_loss": policy_loss.detach(),
-            "value_loss": value_loss.detach(),
-            "entropy": entropy_mean.detach(),
-            "approx_kl": -log_ratio.detach().mean(),
-            "clipfrac": ((ratio.detach() - 1).abs() > learn.clip_ratio).float().mean(),
-        }
-        return loss, metrics
-
-    def _log_prob(self, logit: Any, action: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probability (B,) of the actions, and entropy (B,) of the distribution."""
-        if self.cfg.action_space == "discrete":
-            return categorical_log_prob_entropy(logit, action)
-        mu, sigma = logit["mu"], logit["sigma"]
-        return gaussian_log_prob(mu, sigma, action), gaussian_entropy(sigma)
+        log_prob, entropy = self._log_prob(output, batch["action"])
+        return ppo_loss(self.cfg.learn, batch, log_prob, entropy, output["value"])
 
     def _monitor_vars_learn(self) -> list[str]:
-        losses = ["total_loss", "policy_loss", "value_loss"]
-        return ["cur_lr", *losses, "entropy", "approx_kl", "clipfrac"]
-
-    # --- collecting ----------------------------------------------------------------------------
-
-    def _init_collect(self) -> None:
-        self._actor = acting_model(self._model, "compute_actor")
-        self._critic = acting_model(self._model, "compute_critic")
-        if "learn" not in self.fields:
-            self._return_scale = RunningScale()
-
-    def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
-        env_id, obs = stacked_of(data)
-        logit = self._actor(obs)["logit"]
-        return ByEnv(env_id, {"action": self._sample(logit), "logit": logit})
-
-    def _sample(self, logit: Any) -> np.ndarray:
-        if self.cfg.action_space == "discrete":
-            return sample_categorical(logit, self._rng)
-        return sample_gaussian(logit["mu"], logit["sigma"], self._rng)
-
-    def _process_transition(
-        self, obs: Any, policy_output: dict[str, Any], timestep: Any
-    ) -> dict[str, Any]:
-        picked = super()._process_transition(obs, policy_output, timestep)
-        return {**picked, "logit": policy_output["logit"]}
+        return list(MONITORED)
 
     @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
-        steps = columns_of(transitions)
-        log_prob = self._log_prob_of(steps["logit"], steps["action"])
-        kept = {name: column for name, column in steps.items() if name != "logit"}
-        return Rows(self._with_advantage({**kept, "log_prob": log_prob}))
+        return Rows(self._with_advantage(self._with_log_prob(columns_of(transitions))))
 
-    def _log_prob_of(self, logit: Any, action: np.ndarray) -> np.ndarray:
-        if self.cfg.action_space == "discrete":
-            return acting.categorical_log_prob(logit, action)
-        return acting.gaussian_log_prob(logit["mu"], logit["sigma"], action)
 
-    def _with_advantage(self, steps: Batch) -> Batch:
-        """Add columns value, advantage and return, by the critic as it is now."""
-        scale = np.float32(self._return_scale.std if self.cfg.learn.value_norm else 1.0)
-        value = self._critic(steps["obs"])["value"] * scale
-        done = steps["done"]
-        end = np.array(steps.get("end", done), dtype=bool)
-        end[-1] = True
-        next_value = np.empty_like(value)
-        next_value[:-1] = value[1:]
-        # Where a piece ends the next row is another episode: value the true last observation.
-        next_value[end] = self._critic(take(steps["next_obs"], end))["value"] * scale
-        terminated = done & ~steps["truncated"] if "truncated" in steps else done
-        if self.cfg.learn.ignore_done:
-            terminated = np.zeros_like(terminated)
-        advantage = gae_advantages(
-            steps["reward"],
-            value,
-            next_value,
-            terminated,
-            end,
-            self.cfg.discount_factor,
-            self.cfg.collect.gae_lambda,
-        )
-        return {**steps, "value": value, "advantage": advantage, "return": advantage + value}
+MONITORED = (
+    *("cur_lr", "total_loss", "policy_loss", "value_loss"),
+    *("entropy", "approx_kl", "clipfrac"),
+)
 
-    # --- evaluating ----------------------------------------------------------------------------
 
-    def _init_eval(self) -> None:
-        self._actor = acting_model(self._model, "compute_actor")
+def ppo_loss(
+    learn: ClipLearnConfig, batch: Batch, log_prob: Tensor, entropy: Tensor, value: Tensor
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Loss and metrics; log_prob, entropy and value, (B,) each, are of the present network."""
+    policy_loss, entropy_mean, metrics = clipped_policy_loss(learn, batch, log_prob, entropy)
+    data = ppo_value_data(value, batch["value"], batch["return"], batch.get("weight"))
+    value_loss = ppo_value_error(data, learn.clip_ratio, learn.value_clip)
+    loss = policy_loss + learn.value_weight * value_loss - learn.entropy_weight * entropy_mean
+    return loss, {**metrics, "value_loss": value_loss.detach()}
 
-    def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
-        env_id, obs = stacked_of(data)
-        logit = self._actor(obs)["logit"]
-        discrete = self.cfg.action_space == "discrete"
-        return ByEnv(env_id, {"action": logit.argmax(axis=1) if discrete else logit["mu"]})
+
+def clipped_policy_loss(
+    learn: ClipLearnConfig, batch: Batch, log_prob: Tensor, entropy: Tensor
+) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Loss of the policy, mean entropy (to be maximised) and metrics."""
+    advantage = batch["advantage"]
+    if learn.adv_norm:
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    data = ppo_policy_data(log_prob, log_prob, batch["action"], advantage, batch.get("weight"))
+    (policy_loss, entropy_mean), (approx_kl, clipfrac) = policy_error(
+        log_prob, batch["log_prob"], entropy, data, learn.clip_ratio, learn.dual_clip
+    )
+    metrics = {
+        "policy_loss": policy_loss.detach(),
+        "entropy": entropy_mean.detach(),
+        "approx_kl": approx_kl,
+        "clipfrac": clipfrac,
+    }
+    return policy_loss, entropy_mean, metrics

@@ -39,6 +39,10 @@ class PolicyFactory:
 
 def random_actions(space: gym.Space, n: int, rng: np.random.Generator) -> Any:
     """`n` actions of the space, stacked."""
+    if isinstance(space, gym.spaces.Dict):
+        return {key: random_actions(part, n, rng) for key, part in space.items()}
+    if isinstance(space, gym.spaces.Tuple):
+        return tuple(random_actions(part, n, rng) for part in space)
     if isinstance(space, gym.spaces.Discrete):
         return space.start + rng.integers(0, space.n, n)
     if isinstance(space, gym.spaces.Box) and space.is_bounded():

@@ -27,6 +27,7 @@ from ding.policy.config import (
     check_samples,
     within,
 )
+from ding.policy.critics import critic_values, split_parameters, squared_td_loss
 from ding.torch_utils import Adam, GradientStep, TargetNetwork
 from ding.torch_utils.distribution import tanh_gaussian_sample
 from ding.utils.batch import Batch, ByEnv, stacked_of
@@ -89,13 +90,14 @@ class SACPolicy(Policy):
         }
         given = learn.target_entropy
         self._target_entropy = self._default_entropy() if given is None else given
-        self._temperature = _Temperature(learn.alpha).to(self._device)
-        critic, actor = _split_parameters(model)
+        self._temperature = Temperature(learn.alpha).to(self._device)
+        critic, actor = split_parameters(model)
         optimizers = {
             "critic": Adam(critic, lr=learn.learning_rate_q, **clip),
             "actor": Adam(actor, lr=learn.learning_rate_policy, **clip),
             "alpha": Adam(self._temperature.parameters(), lr=learn.learning_rate_alpha),
         }
+        self._critic_optimizer = optimizers["critic"]
         self._target = TargetNetwork(model, theta=learn.target_theta, only=critic)
         step = partial(GradientStep, compiled=learn.compile)
         self._critic_step = step(model, optimizers["critic"], self._critic_loss)
@@ -114,7 +116,7 @@ class SACPolicy(Policy):
             self._alpha_step(actor["entropy"])
         self._target.update()
         return {
-            "cur_lr_q": self.cfg.learn.learning_rate_q,
+            "cur_lr_q": self._critic_optimizer.param_groups[0]["lr"],
             "critic_loss": critic_loss,
             "policy_loss": actor_loss,
             "total_loss": critic_loss + actor_loss,
@@ -132,14 +134,7 @@ class SACPolicy(Policy):
     def _critic_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         with torch.no_grad():
             target = batch["reward"] + batch["discount"] * self._next_value(batch)
-        td_error = self._q_taken(batch) - target  # (2, B)
-        weight = batch.get("weight")
-        squared = td_error.square() if weight is None else weight * td_error.square()
-        metrics = {
-            "target_q_value": target.mean(),
-            "priority": td_error.detach().abs().mean(dim=0),
-        }
-        return squared.mean(dim=1).sum(), metrics
+        return squared_td_loss(self._q_taken(batch), target, batch.get("weight"))
 
     def _q_taken(self, batch: Batch) -> Tensor:
         return critic_values(self._model, {"obs": batch["obs"], "action": batch["action"]})
@@ -161,7 +156,7 @@ class SACPolicy(Policy):
         return tanh_gaussian_sample(output["mu"], output["sigma"], noise)
 
     def _alpha_loss(self, entropy: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        return self._temperature.log_alpha * (entropy - self._target_entropy), {}
+        return self._temperature.loss(entropy, self._target_entropy), {}
 
     def _default_entropy(self) -> float:
         return -float(np.prod(self.cfg.model["action_shape"]))
@@ -193,7 +188,7 @@ class SACPolicy(Policy):
         return ByEnv(env_id, {"action": np.tanh(self._actor(obs)["logit"]["mu"])})
 
 
-class _Temperature(nn.Module):
+class Temperature(nn.Module):
     def __init__(self, alpha: float) -> None:
         super().__init__()
         self.log_alpha = nn.Parameter(torch.tensor(math.log(alpha)))
@@ -202,17 +197,6 @@ class _Temperature(nn.Module):
     def alpha(self) -> Tensor:
         return self.log_alpha.exp()
 
-
-def critic_values(model: nn.Module, x: Any) -> Tensor:
-    """Values of all critics (two, or one without twin_critic): (2, B) or (2, B, A)."""
-    q = model(x, mode="compute_critic")["q_value"]
-    return torch.stack(q) if isinstance(q, list) else q.unsqueeze(0)
-
-
-def _split_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Parameters of the critic (a shared encoder too), and those of the actor alone."""
-    named = list(model.named_parameters(remove_duplicate=False))
-    of_critic = {id(p) for name, p in named if name.startswith("critic")}
-    critic = [p for p in model.parameters() if id(p) in of_critic]
-    actor = [p for p in model.parameters() if id(p) not in of_critic]
-    return critic, actor
+    def loss(self, entropy: Tensor, target: float) -> Tensor:
+        """Lowers alpha while the entropy is above the target, and raises it below."""
+        return self.log_alpha * (entropy - target)

@@ -36,17 +36,18 @@ class a2c_loss(NamedTuple):  # noqa: N801 (established name)
 
 def a2c_error(data: a2c_data) -> a2c_loss:
     """Losses of policy and value, and the mean entropy (to be maximised)."""
-    return _error(data, *categorical_log_prob_entropy(data.logit, data.action))
+    return a2c_losses(data, *categorical_log_prob_entropy(data.logit, data.action))
 
 
 def a2c_error_continuous(data: a2c_data) -> a2c_loss:
     """`a2c_error` of a diagonal Gaussian policy."""
     mu, sigma = mu_sigma(data.logit)
     log_prob = gaussian_log_prob(mu, sigma, data.action.reshape(mu.shape))
-    return _error(data, log_prob, gaussian_entropy(sigma))
+    return a2c_losses(data, log_prob, gaussian_entropy(sigma))
 
 
-def _error(data: a2c_data, log_prob: Tensor, entropy: Tensor) -> a2c_loss:
+def a2c_losses(data: a2c_data, log_prob: Tensor, entropy: Tensor) -> a2c_loss:
+    """`a2c_error` of any policy, given its log-probabilities and entropies (B,)."""
     policy_loss = -mean(log_prob * data.adv, data.weight)
     value_loss = mean((data.return_ - data.value).square(), data.weight)
     return a2c_loss(policy_loss, value_loss, mean(entropy, data.weight))

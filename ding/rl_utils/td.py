@@ -152,6 +152,21 @@ def discounted_reward(reward: Tensor, gamma: Gamma, nstep: int) -> Tensor:
     return (factor * reward).sum(dim=0)
 
 
+def sequence_returns(
+    reward: Tensor, discount: Tensor, value: Tensor, mask: Tensor, nstep: int
+) -> Tensor:
+    """(T, B): the n-step return at every step of sequences, from the values (T + 1, B) they have.
+
+    `discount` is that of one step, 0 where an episode terminated. Returns stop early, at the value
+    there, where the sequence ends: after T steps, or with the last step that is in `mask`.
+    """
+    returns = value
+    for _ in range(nstep):
+        ahead = torch.where(mask, reward + discount * returns[1:], value[:-1])
+        returns = torch.cat([ahead, value[-1:]])
+    return returns[:-1]
+
+
 class q_nstep_td_data(NamedTuple):  # noqa: N801 (established name)
     q: Tensor
     next_n_q: Tensor

@@ -120,12 +120,13 @@ def qrdqn_nstep_td_error(
     gamma: Gamma,
     nstep: int = 1,
     value_gamma: float | Tensor | None = None,
+    kappa: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
     """Mean weighted loss and loss per sample of QR-DQN, https://arxiv.org/abs/1710.10044."""
     q, next_q = _at(data.q, data.action), _at(data.next_n_q, data.next_n_action)
     steps = nstep_return_data(data.reward, next_q, data.done)
     target = bootstrapped(steps, gamma, nstep, value_gamma=value_gamma)
-    loss = quantile_huber(q, target, data.tau.reshape(-1, q.shape[-1]))
+    loss = quantile_huber(q, target, data.tau.reshape(-1, q.shape[-1]), kappa)
     return weighted(loss, data.weight), loss
 
 

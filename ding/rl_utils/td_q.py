@@ -27,6 +27,11 @@ from ding.rl_utils.value_rescale import value_inv_transform, value_transform
 Transform = Callable[[Tensor], Tensor]
 
 
+def soft_value(q: Tensor, temperature: float | Tensor) -> Tensor:
+    """(B, A) -> (B,): the mean of q - temperature log pi under pi = softmax(q / temperature)."""
+    return temperature * torch.logsumexp(q / temperature, dim=-1)
+
+
 class m_q_1step_td_data(NamedTuple):  # noqa: N801 (established name)
     """Q-values (B, A): of the network, and of the target network before and after the step."""
 
@@ -41,7 +46,7 @@ class m_q_1step_td_data(NamedTuple):  # noqa: N801 (established name)
 
 def m_q_1step_td_error(
     data: m_q_1step_td_data,
-    gamma: float,
+    gamma: float | Tensor,
     tau: float,
     alpha: float,
     criterion: Criterion = squared_error,
@@ -49,14 +54,13 @@ def m_q_1step_td_error(
     """Munchausen DQN, https://arxiv.org/abs/2007.14430: the reward gains alpha tau log pi(a|s).
 
     Gives the mean weighted loss, loss per sample (B,), mean gap between the two best actions, and
-    where the gain was clipped to [-1, 1], (B,).
+    where the gain was clipped to [-1, 1], (B,). `gamma` may be one number per sample.
     """
     with torch.no_grad():
         gain = tau * picked(torch.log_softmax(data.target_q / tau, dim=-1), data.act)
-        # Equal to the mean of Q - tau log pi under pi, without the cancellation.
-        soft_value = tau * torch.logsumexp(data.next_q / tau, dim=-1)
+        next_value = soft_value(data.next_q, tau)
         target = data.reward + alpha * gain.clamp(-1, 1)
-        target = target + gamma * soft_value * continues(data.done, soft_value)
+        target = target + gamma * next_value * continues(data.done, next_value)
         best, second = data.target_q.topk(2, dim=-1).values.unbind(-1)
         clipped = (gain.abs() > 1).to(gain.dtype)
     loss = criterion(picked(data.q, data.act), target)
@@ -111,12 +115,12 @@ def q_nstep_sql_td_error(
 
     Infinite values count as 20 (or -20): a wrong alpha slows learning down but does not end it.
     """
-    soft_value = alpha * torch.logsumexp(data.next_n_q / alpha, dim=-1)
-    soft_value = soft_value.nan_to_num(nan=float("nan"), posinf=20.0, neginf=-20.0)
-    steps = nstep_return_data(data.reward, soft_value, data.done)
+    next_value = soft_value(data.next_n_q, alpha)
+    next_value = next_value.nan_to_num(nan=float("nan"), posinf=20.0, neginf=-20.0)
+    steps = nstep_return_data(data.reward, next_value, data.done)
     target = bootstrapped(steps, gamma, nstep, cum_reward, value_gamma)
     loss = criterion(picked(data.q, data.action), target.detach())
-    return weighted(loss, data.weight), loss, soft_value.detach()
+    return weighted(loss, data.weight), loss, next_value.detach()
 
 
 class dqfd_nstep_td_data(NamedTuple):  # noqa: N801 (established name)

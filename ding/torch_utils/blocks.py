@@ -215,7 +215,9 @@ def normed_conv2d(
 
 def one_hot(val: Tensor, num: int, num_first: bool = False) -> Tensor:
     """(B, ...) of integers -> (B, ..., N) of floats, or (N, B, ...) with `num_first`."""
-    code = F.one_hot(val.long(), num).float()
+    # Not F.one_hot: that looks at the values, which a compiled step has not got yet.
+    code = torch.zeros(*val.shape, num, device=val.device)
+    code = code.scatter(-1, val.long().unsqueeze(-1), 1.0)
     return code.movedim(-1, 0) if num_first else code
 
 

@@ -6,7 +6,7 @@ policy runs again, so nothing has to be guarded. That saves a sixth of a small n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -80,8 +80,7 @@ class CompiledStep:
 def _adam_step(module: nn.Module, optimizer: Adam, loss: Loss) -> Callable[..., Result]:
     """Loss, gradient, clipping and Adam as a function of tensors that it changes in place."""
     loss_module = _LossModule(module, loss)
-    name_of = {id(p): name for name, p in loss_module.named_parameters()}
-    names = [name_of[id(p)] for p in optimizer.parameters]
+    names = _names_of(loss_module, optimizer.parameters)
     shapes = [p.shape for p in optimizer.parameters]
     sizes = [p.numel() for p in optimizer.parameters]
     group = optimizer.param_groups[0]
@@ -92,8 +91,11 @@ def _adam_step(module: nn.Module, optimizer: Adam, loss: Loss) -> Callable[..., 
     ) -> Result:
         def of_flat(flat: Tensor) -> Result:
             pieces = zip(names, flat.split(sizes), shapes, strict=True)
-            parameters = {name: piece.view(shape) for name, piece, shape in pieces}
-            return torch.func.functional_call(loss_module, parameters, (batch,))
+            parameters = {
+                name: piece.view(shape) for places, piece, shape in pieces for name in places
+            }
+            # torch's own tying leaves the traced tensors behind in modules that have two names.
+            return torch.func.functional_call(loss_module, parameters, (batch,), tie_weights=False)
 
         grad, (value, metrics) = torch.func.grad_and_value(of_flat, has_aux=True)(flat)
         optimizer.clip_(grad)
@@ -107,6 +109,16 @@ def _adam_step(module: nn.Module, optimizer: Adam, loss: Loss) -> Callable[..., 
         return value, metrics
 
     return adam_step
+
+
+def _names_of(module: nn.Module, parameters: Sequence[nn.Parameter]) -> list[list[str]]:
+    """Where each parameter is to be found; a module that is there twice counts once."""
+    places: dict[int, list[str]] = {id(parameter): [] for parameter in parameters}
+    for prefix, part in module.named_modules():
+        for name, parameter in part.named_parameters(recurse=False, remove_duplicate=False):
+            if id(parameter) in places:
+                places[id(parameter)].append(f"{prefix}.{name}")
+    return list(places.values())
 
 
 class _LossModule(nn.Module):

@@ -31,3 +31,21 @@ class RunningScale:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._count, self._mean, self._square = state["count"], state["mean"], state["square"]
+
+
+class UpdateCount:
+    """Number of updates so far, for what happens at every n-th of them."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def next(self) -> int:
+        """Count one more: 1 at the first call."""
+        self._count += 1
+        return self._count
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"count": self._count}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._count = state["count"]

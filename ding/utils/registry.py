@@ -90,15 +90,22 @@ def class_of(registry: Registry, cfg: Mapping[str, Any]) -> Any:
     return registry.get(cfg["type"])
 
 
+_ATARI = "dizoo.atari.envs.atari_env:AtariEnv"
 _CARTPOLE = "dizoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv"
+_NO_VELOCITY = "dizoo.classic_control.cartpole.envs.no_velocity_env:NoVelocityEnv"
 _PENDULUM = "dizoo.classic_control.pendulum.envs.pendulum_env:PendulumEnv"
+_GYM_HYBRID = "dizoo.gym_hybrid.envs.gym_hybrid_env:GymHybridEnv"
 _WRAPPER = "ding.envs.gym_env:DingEnvWrapper"
 
 ENV_REGISTRY = Registry(
     "env",
     {
+        "atari": _ATARI,
         "cartpole": _CARTPOLE,
+        "cartpole_no_velocity": _NO_VELOCITY,
+        "lattice": "dizoo.toy.lattice.envs.lattice_env:LatticeEnv",
         "pendulum": _PENDULUM,
+        "gym_hybrid": _GYM_HYBRID,
         "ding_env_wrapper": _WRAPPER,
         "ding_env_wrapper_generated": _WRAPPER,
     },
@@ -142,9 +149,32 @@ POLICY_REGISTRY = Registry(
     "policy",
     {
         "dqn": "ding.policy.dqn:DQNPolicy",
+        "c51": "ding.policy.c51:C51Policy",
+        "qrdqn": "ding.policy.qrdqn:QRDQNPolicy",
+        "iqn": "ding.policy.iqn:IQNPolicy",
+        "fqf": "ding.policy.fqf:FQFPolicy",
+        "rainbow": "ding.policy.rainbow:RainbowPolicy",
+        "mdqn": "ding.policy.mdqn:MDQNPolicy",
+        "sql": "ding.policy.sql:SQLPolicy",
+        "sqn": "ding.policy.sqn:SQNPolicy",
+        "averaged_dqn": "ding.policy.averaged_dqn:AveragedDQNPolicy",
+        "bdq": "ding.policy.bdq:BDQPolicy",
+        "r2d2": "ding.policy.r2d2:R2D2Policy",
+        "r2d2_gtrxl": "ding.policy.r2d2_gtrxl:R2D2GTrXLPolicy",
+        "a2c": "ding.policy.a2c:A2CPolicy",
+        "acer": "ding.policy.acer:ACERPolicy",
+        "impala": "ding.policy.impala:IMPALAPolicy",
+        "pg": "ding.policy.pg:PGPolicy",
+        "ppg": "ding.policy.ppg:PPGPolicy",
         "ppo": "ding.policy.ppo:PPOPolicy",
+        "ppo_offpolicy": "ding.policy.ppo_offpolicy:PPOOffPolicy",
         "sac": "ding.policy.sac:SACPolicy",
         "discrete_sac": "ding.policy.discrete_sac:DiscreteSACPolicy",
+        "ddpg": "ding.policy.ddpg:DDPGPolicy",
+        "td3": "ding.policy.td3:TD3Policy",
+        "d4pg": "ding.policy.d4pg:D4PGPolicy",
+        "pdqn": "ding.policy.pdqn:PDQNPolicy",
+        "paddpg": "ding.policy.paddpg:PADDPGPolicy",
     },
 )
 MODEL_REGISTRY = Registry(
@@ -183,6 +213,7 @@ BUFFER_REGISTRY = Registry(
         "elastic": "ding.worker.buffer.elastic:ElasticReplayBuffer",
         "episode": "ding.worker.buffer.episode:EpisodeReplayBuffer",
         "sequence": "ding.worker.buffer.sequence:SequenceReplayBuffer",
+        "advanced_sequence": "ding.worker.buffer.sequence:AdvancedSequenceReplayBuffer",
         "deque": "ding.data.buffer.deque_buffer_wrapper:DequeBufferWrapper",
     },
 )

@@ -2,6 +2,7 @@
 
 from ding.worker.buffer import (
     AdvancedReplayBuffer,
+    AdvancedSequenceReplayBuffer,
     ElasticReplayBuffer,
     EpisodeReplayBuffer,
     IBuffer,
@@ -34,6 +35,7 @@ NaiveBuffer = NaiveReplayBuffer
 
 __all__ = [
     "AdvancedReplayBuffer",
+    "AdvancedSequenceReplayBuffer",
     "BaseLearner",
     "BaseSerialCommander",
     "BaseSerialEvaluator",

@@ -3,7 +3,20 @@ import pytest
 import torch
 from torch import nn
 
-from ding.model import DQN, QAC, VAC, DiscreteQAC, numpy_forward, numpy_policy
+from ding.model import (
+    C51DQN,
+    DQN,
+    PDQN,
+    QAC,
+    QACDIST,
+    QRDQN,
+    VAC,
+    DiscreteQAC,
+    HybridQAC,
+    RainbowDQN,
+    numpy_forward,
+    numpy_policy,
+)
 
 OBS = np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)
 
@@ -46,6 +59,7 @@ def test_plain_modules(module):
     assert np.array_equal(OBS, before)
 
 
+HYBRID = {"action_type_shape": 3, "action_args_shape": 2}
 CONTINUOUS = {"action_space": "continuous"}
 VARIANTS = [
     (DQN(4, 2), None),
@@ -63,6 +77,16 @@ VARIANTS = [
     (QAC(4, 1, "reparameterization", twin_critic=True), "compute_actor"),
     (QAC(4, 1, encoder_hidden_size_list=[8]), "compute_actor"),
     (DiscreteQAC(4, 3, twin_critic=True, activation="leaky_relu"), "compute_actor"),
+    (QACDIST(4, 2), "compute_actor"),
+    (HybridQAC(4, HYBRID), "compute_actor"),
+    (PDQN(4, HYBRID), "compute_continuous"),
+    (C51DQN(4, 3, [16], v_min=-1.0, v_max=5.0, n_atom=11), None),
+    (C51DQN(4, [2, 3], [16], noise=True, n_atom=5), None),
+    (RainbowDQN(4, 3, [16], head_layer_num=2), None),
+    (RainbowDQN(4, 3, [16]).eval(), None),
+    (RainbowDQN(4, 3, [16], noise=False), None),
+    (QRDQN(4, 3, [16], num_quantiles=7), None),
+    (QRDQN(4, [2, 3], [16], head_layer_num=0), None),
 ]
 
 
@@ -163,3 +187,13 @@ def test_models_left_to_torch():
     replaced = QAC(4, 2, "reparameterization")
     replaced.actor_head.mu = Doubled(64, 2)
     assert numpy_policy(replaced, "compute_actor") is None
+
+
+def test_pdqn_values_given_arguments():
+    model = PDQN(4, HYBRID)
+    x = {"state": OBS, "action_args": OBS[:, :2]}
+    run = numpy_policy(model, "compute_discrete")
+    assert_same(model(as_tensors(x), "compute_discrete"), run(x))
+    mask = [[1, 0], [0, 1], [0, 0]]
+    own = PDQN(4, HYBRID, multi_pass=True, action_mask=mask)
+    assert numpy_policy(own, "compute_discrete") is None

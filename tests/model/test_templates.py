@@ -159,9 +159,14 @@ def leaves(tree):
 
 @pytest.mark.parametrize("name", sorted(set(CALLS) - {"dqn", "vac", "qac", "discrete_qac"}))
 def test_numpy_acting_leaves_other_models_to_torch(name):
-    known = {"continuous_qac": "compute_actor"}
+    known: dict[str, tuple[str | None, ...]] = {
+        "ppg": ("compute_actor", "compute_critic", "compute_actor_critic")
+    }
+    known |= dict.fromkeys(("c51dqn", "rainbowdqn", "qrdqn", "pg"), (None,))
+    with_actor = ("continuous_qac", "qac_dist", "hybrid_qac", "acer")
+    known |= dict.fromkeys(with_actor, ("compute_actor",))
     for mode in (None, *MODES):
-        assert (numpy_policy(build(name, 4), mode) is None) == (known.get(name, "") != mode)
+        assert (numpy_policy(build(name, 4), mode) is None) == (mode not in known.get(name, ()))
 
 
 @pytest.mark.parametrize("name", ["c51dqn", "rainbowdqn", "qrdqn", "iqn", "fqf"])

@@ -92,7 +92,7 @@ def train_off_policy(cls: Any, terminates: bool, n: int, **cfg: Any) -> Any:
     learner = BaseLearner(dict(hook=dict(save_ckpt_after_iter=10**9)), policy=policy.learn_mode)
     learner._hooks["after_iter"].clear()
     with SampleCollector(env=envs(terminates, continuous), policy=policy.collect_mode) as collector:
-        kwargs = {"eps": 0.5} if cls is DQNPolicy else {}
+        kwargs = {"eps": 0.5} if issubclass(cls, DQNPolicy) else {}
         buffer.push(collector.collect(n_sample=400, policy_kwargs=kwargs))
     for _ in range(n):
         learner.train(buffer.sample(64) or [])

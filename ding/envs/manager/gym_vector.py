@@ -14,6 +14,7 @@ from ding.envs.gym_env import DingEnvWrapper
 from ding.envs.manager.interface import EnvManager
 from ding.envs.manager.vector.manager import VectorEnvManager
 from ding.envs.manager.vector.simulators import Seeds, Simulators, simulators
+from ding.envs.packages import missing_simulator, register_package
 from ding.utils.errors import ConfigError, DingError, nearest
 
 _MODES = ("auto", "vector_entry_point", "sync", "async")
@@ -99,6 +100,7 @@ def make_vector(
     module, _, name = env_id.rpartition(":")
     if module:
         import_module(module)
+    register_package(name)
     if mode == "auto":
         spec = gym.registry.get(name)
         vectorised = spec is not None and spec.vector_entry_point is not None
@@ -112,6 +114,8 @@ def make_vector(
         return AsyncVectorEnv(fns, autoreset_mode=AutoresetMode.DISABLED)
     except gym.error.UnregisteredEnv as error:
         raise DingError(f"unknown env_id '{env_id}'{nearest(env_id, gym.registry)}") from error
+    except gym.error.DependencyNotInstalled as error:
+        raise missing_simulator(name, error) from error
     except (gym.error.Error, TypeError) as error:
         raise DingError(
             f"cannot make {count} envs '{env_id}' with {kwargs} (vectorization_mode='{mode}'): "

@@ -5,10 +5,11 @@ from ding.worker.buffer.base import IBuffer, create_buffer, get_buffer_cls
 from ding.worker.buffer.elastic import ElasticReplayBuffer
 from ding.worker.buffer.episode import EpisodeReplayBuffer
 from ding.worker.buffer.naive import NaiveReplayBuffer
-from ding.worker.buffer.sequence import SequenceReplayBuffer
+from ding.worker.buffer.sequence import AdvancedSequenceReplayBuffer, SequenceReplayBuffer
 
 __all__ = [
     "AdvancedReplayBuffer",
+    "AdvancedSequenceReplayBuffer",
     "ElasticReplayBuffer",
     "EpisodeReplayBuffer",
     "IBuffer",

@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ding.utils.batch import Rows, tree_map
+from ding.utils.batch import Batch, Rows, tree_map
 from ding.utils.errors import ConfigError
+from ding.worker.buffer.advanced import AdvancedReplayBuffer
 from ding.worker.buffer.links import Links
 from ding.worker.buffer.naive import NaiveReplayBuffer, draw
+from ding.worker.buffer.store import Store
 
 
 class SequenceReplayBuffer(NaiveReplayBuffer):
@@ -44,13 +46,7 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
         instance_name: str = "buffer",
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name)
-        if self._cfg.nstep != 1:
-            raise ConfigError("nstep has no effect in a buffer of sequences; leave it out")
-        if self._cfg.unroll_len < 1 or self._cfg.burn_in < 0:
-            raise ConfigError(
-                f"unroll_len = {self._cfg.unroll_len}, burn_in = {self._cfg.burn_in}: must be at "
-                "least 1 and 0"
-            )
+        _check_lengths(self._cfg)
         self._links: Links | None = Links(self._size)
 
     def sample(
@@ -73,7 +69,9 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
             return None
         self._sampled += batch_size
         self._log_if_due()
-        return self._sequences(starts, n)
+        assert self._links is not None
+        assert self._store is not None
+        return Rows(_sequences(self._store, self._links, starts, n, self._cfg))
 
     def _starts(
         self, batch_size: int, sample_range: slice | None, replace: bool, n: int
@@ -90,15 +88,54 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
             return None
         return whole[draw(self._rng, len(whole), batch_size, replace)]
 
-    def _sequences(self, starts: np.ndarray, n: int) -> Rows:
+
+class AdvancedSequenceReplayBuffer(AdvancedReplayBuffer):
+    """The same by priority: that of a step is the priority of the sequence it begins."""
+
+    config: ClassVar[dict[str, Any]] = dict(
+        type="advanced_sequence",
+        # As in 'sequence', which see; what an episode's end cuts short is always filled up.
+        unroll_len=20,
+        burn_in=0,
+        state_keys=["prev_state", "collect_iter"],
+    )
+
+    def __init__(
+        self,
+        cfg: Mapping[str, Any] | None = None,
+        tb_logger: Any = None,
+        exp_name: str = "default_experiment",
+        instance_name: str = "buffer",
+    ) -> None:
+        super().__init__(cfg, tb_logger, exp_name, instance_name)
+        _check_lengths(self._cfg)
+        self._links: Links | None = Links(self._size)
+
+    def _read(self, slots: np.ndarray, extra: Batch | None = None) -> Rows:
+        n = self._cfg.burn_in + self._cfg.unroll_len
         assert self._links is not None
         assert self._store is not None
-        steps, exist = self._links.chains(starts, n)
-        columns = self._store.read(steps.reshape(-1) % self._size)
-        columns = tree_map(lambda leaf: leaf.reshape(*steps.shape, *leaf.shape[1:]), columns)
-        for key in self._cfg.state_keys:
-            if key in columns:
-                columns[key] = tree_map(lambda leaf: leaf[:, 0], columns[key])
-        columns["mask"] = exist.astype(np.float32)
-        columns["burn_in"] = np.full(len(starts), min(self._cfg.burn_in, n - 1))
-        return Rows(columns)
+        columns = _sequences(self._store, self._links, self._serials(slots), n, self._cfg)
+        return Rows({**columns, **(extra or {})})
+
+
+def _check_lengths(cfg: Any) -> None:
+    if cfg.nstep != 1:
+        raise ConfigError("nstep has no effect in a buffer of sequences; leave it out")
+    if cfg.unroll_len < 1 or cfg.burn_in < 0:
+        raise ConfigError(
+            f"unroll_len = {cfg.unroll_len}, burn_in = {cfg.burn_in}: must be at least 1 and 0"
+        )
+
+
+def _sequences(store: Store, links: Links, starts: np.ndarray, n: int, cfg: Any) -> Batch:
+    """The `n` steps from each of these serial numbers on, as columns (B, n, ...)."""
+    steps, exist = links.chains(starts, n)
+    columns = store.read(steps.reshape(-1) % store.size)
+    columns = tree_map(lambda leaf: leaf.reshape(*steps.shape, *leaf.shape[1:]), columns)
+    for key in cfg.state_keys:
+        if key in columns:
+            columns[key] = tree_map(lambda leaf: leaf[:, 0], columns[key])
+    columns["mask"] = exist.astype(np.float32)
+    columns["burn_in"] = np.full(len(starts), min(cfg.burn_in, n - 1))
+    return columns

@@ -12,11 +12,13 @@ import torch
 from easydict import EasyDict
 
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
+from ding.torch_utils.lr_schedule import LrSchedule
 from ding.utils.batch import Rows, columns_of, tree_map
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint
 from ding.utils.errors import DingError
 from ding.utils.log import WorkerLog
 from ding.utils.registry import LEARNER_REGISTRY, class_of
+from ding.worker.collector.base import attribute_of
 from ding.worker.learner.hooks import LearnerHook, add_learner_hook, build_learner_hook_by_cfg
 
 
@@ -121,6 +123,8 @@ class BaseLearner:
             )
         self._policy = policy
         self._monitored = policy.monitor_vars()
+        schedule = attribute_of(policy, "lr_schedule", None)
+        self._lr_schedule = schedule if isinstance(schedule, LrSchedule) else None
 
     # --- training ------------------------------------------------------------------------------
 
@@ -132,6 +136,8 @@ class BaseLearner:
     ) -> list[dict[str, Any]]:
         """Update the policy with a batch (or all of an on-policy collect); returns its outputs."""
         self.call_hook("before_iter")
+        if self._lr_schedule is not None:
+            self._lr_schedule.apply(self.train_iter, envstep)
         outputs = self._policy.forward(data, **(policy_kwargs or {}))
         self.collector_envstep = envstep
         if isinstance(outputs, dict):

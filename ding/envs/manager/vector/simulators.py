@@ -21,6 +21,7 @@ from ding.envs.manager.vector.columns import (
     map_actions,
     put,
 )
+from ding.envs.packages import refuse_rebuilt
 from ding.envs.spaces import action_map, check_supported, narrow_space
 from ding.utils.batch import stack, take
 from ding.utils.errors import DingError
@@ -94,6 +95,11 @@ class Simulators:
         self.failed = False
         self.vector = self._make(None)
         self._quicken()
+
+    def __getstate__(self) -> dict[str, Any]:
+        for env in getattr(self.vector, "envs", ()):  # a vectorised version is no list of envs
+            refuse_rebuilt(env)
+        return self.__dict__
 
     def _quicken(self) -> None:
         # Many ask at every step whether the actions are valid: a fifth of CartPole's time.

@@ -1,0 +1,190 @@
+"""What algorithms with a stochastic policy share: acting, advantages, passes over a collect.
+
+Letters in shapes: B batch, N envs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from ding.policy.acting import acting_model
+from ding.policy.actions import ActionKind, action_kind, usable
+from ding.policy.base import Policy
+from ding.policy.config import CollectConfig, PolicyConfig
+from ding.rl_utils.gae import gae_advantages
+from ding.torch_utils import Adam
+from ding.torch_utils.running import RunningScale
+from ding.utils.batch import Batch, ByEnv, Rows, gather, length, stacked_of, take
+from ding.utils.errors import ConfigError
+
+ACTION_SPACES = ("discrete", "continuous", "hybrid")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdvantageCollectConfig(CollectConfig):
+    gae_lambda: float = 0.95
+    """Between one-step errors (0) and Monte-Carlo returns (1)."""
+
+
+def check_on_policy(cfg: PolicyConfig, name: str) -> None:
+    """Refuse what only means something with a replay buffer."""
+    for key in ("priority", "random_collect_size"):
+        if getattr(cfg, key):
+            raise ConfigError(f"policy.{key} has no effect in on-policy {name}; leave it out")
+    if cfg.nstep != 1:
+        raise ConfigError(f"policy.nstep has no effect in {name}; leave it out")
+    n_sample, batch_size = cfg.collect.n_sample, cfg.learn.batch_size
+    if n_sample is not None and n_sample < batch_size:
+        raise ConfigError(
+            f"policy.learn.batch_size = {batch_size} is more than the samples of a collect "
+            f"(policy.collect.n_sample = {n_sample})"
+        )
+
+
+class ActorCriticPolicy(Policy):
+    """Base of algorithms that draw actions from the 'logit' of a network.
+
+    Its config says `action_space`; one that uses `_with_advantage` says `collect.gae_lambda` too.
+    """
+
+    action_kinds: ClassVar[tuple[str, ...]] = ("discrete", "multi_discrete", "continuous")
+    acting_mode: ClassVar[str | None] = "compute_actor"
+    """Mode of the model that gives the logits."""
+
+    @cached_property
+    def _actions(self) -> ActionKind:
+        return action_kind(self.cfg.action_space, self.cfg.model.get("action_shape"))
+
+    @classmethod
+    def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
+        return "hybrid_vac" if policy_cfg["action_space"] == "hybrid" else "vac"
+
+    @classmethod
+    def _model_defaults(cls, policy_cfg: Mapping[str, Any]) -> dict[str, Any]:
+        if policy_cfg["action_space"] == "hybrid":
+            return {}
+        return {"action_space": policy_cfg["action_space"], "orthogonal_init": True}
+
+    # --- learning ------------------------------------------------------------------------------
+
+    def _init_learn(self) -> None:
+        self._return_scale = RunningScale()
+        self.learn_state |= {"return_scale": self._return_scale}
+
+    def _adam(self, parameters: Any, lr: float, **options: Any) -> Adam:
+        learn = self.cfg.learn
+        clip = {"grad_clip_type": learn.grad_clip_type, "clip_value": learn.grad_clip_value}
+        return Adam(parameters, lr=lr, **clip, **options)
+
+    def _minibatches(self, columns: Batch) -> Iterator[Batch]:
+        """One pass in random order; what is left over at the end is dropped."""
+        size, batch_size = length(columns), self.cfg.learn.batch_size
+        shuffled = self._batch(Rows(gather(columns, self._rng.permutation(size))))
+        for start in range(0, max(size - batch_size, 0) + 1, batch_size):
+            yield take(shuffled, slice(start, start + batch_size))
+
+    def _for_loss(self, columns: Batch) -> Batch:
+        """What the losses of PPO read; returns and values on the scale of the critic."""
+        scale = np.float32(self._return_scale.std)
+        return {
+            **{name: columns[name] for name in ("obs", "action", "log_prob", "advantage")},
+            "return": columns["return"] / scale,
+            "value": columns["value"] / scale,
+        }
+
+    def _check_size(self, columns: Batch) -> None:
+        size, batch_size = length(columns), self.cfg.learn.batch_size
+        if size < batch_size:
+            raise ConfigError(
+                f"policy.learn.batch_size = {batch_size} is more than the {size} samples of a "
+                "collect (policy.collect.n_sample)"
+            )
+
+    def _log_prob(self, output: dict[str, Any], action: Any) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropies, (B,) each, by what the network put out."""
+        return self._actions.log_prob_entropy(usable(output), action)
+
+    # --- collecting ----------------------------------------------------------------------------
+
+    def _init_collect(self) -> None:
+        self._actor = acting_model(self._model, self.acting_mode)
+        if "learn" not in self.fields:
+            self._return_scale = RunningScale()
+
+    def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
+        env_id, obs = stacked_of(data)
+        logit = self._logit(obs)
+        return ByEnv(env_id, {"action": self._actions.sample(logit, self._rng), "logit": logit})
+
+    def _logit(self, obs: Any) -> Any:
+        output = self._actor(obs)
+        logit = output["logit"]
+        plain = type(logit) is np.ndarray and len(output) == 1  # most often: nothing to prepare
+        return logit if plain else usable(output)
+
+    def _process_transition(
+        self, obs: Any, policy_output: dict[str, Any], timestep: Any
+    ) -> dict[str, Any]:
+        picked = super()._process_transition(obs, policy_output, timestep)
+        return {**picked, "logit": policy_output["logit"]}
+
+    @cached_property
+    def _critic(self) -> Any:
+        """Values of arrays of observations; made after the optimizer, whose memory it reads."""
+        return acting_model(self._model, "compute_critic")
+
+    def _with_advantage(self, steps: Batch) -> Batch:
+        """Add columns value, advantage and return, by the critic as it is now."""
+        scale = np.float32(self._return_scale.std)
+        value = self._critic(steps["obs"])["value"] * scale
+        done = steps["done"]
+        end = np.array(steps.get("end", done), dtype=bool)
+        end[-1] = True
+        next_value = np.empty_like(value)
+        next_value[:-1] = value[1:]
+        # Where a piece ends the next row is another episode: value the true last observation.
+        next_value[end] = self._critic(take(steps["next_obs"], end))["value"] * scale
+        terminated = done & ~steps["truncated"] if "truncated" in steps else done
+        if self.cfg.learn.ignore_done:
+            terminated = np.zeros_like(terminated)
+        advantage = gae_advantages(
+            steps["reward"],
+            value,
+            next_value,
+            terminated,
+            end,
+            self.cfg.discount_factor,
+            self.cfg.collect.gae_lambda,
+        )
+        return {**steps, "value": value, "advantage": advantage, "return": advantage + value}
+
+    def _with_log_prob(self, transitions: Batch) -> Batch:
+        """The log-probability of the action in place of all logits."""
+        kept = {name: column for name, column in transitions.items() if name != "logit"}
+        log_prob = self._actions.log_prob(transitions["logit"], transitions["action"])
+        return {**kept, "log_prob": log_prob}
+
+    # --- evaluating ----------------------------------------------------------------------------
+
+    def _init_eval(self) -> None:
+        self._actor = acting_model(self._model, self.acting_mode)
+
+    def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
+        env_id, obs = stacked_of(data)
+        return ByEnv(env_id, {"action": self._actions.best(self._logit(obs))})
+
+
+def learned(optimizer: Adam, loss: Tensor, metrics: Mapping[str, Tensor]) -> dict[str, Any]:
+    """What an update reports."""
+    return {"cur_lr": optimizer.param_groups[0]["lr"], "total_loss": loss, **metrics}
+
+
+def samples_of(columns: Batch, names: Sequence[str]) -> Rows:
+    """Only these columns: every other one costs time and memory in the buffer."""
+    return Rows({name: columns[name] for name in names})

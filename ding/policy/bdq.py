@@ -1,0 +1,93 @@
+"""Branching dueling Q-learning: many discrete actions at once, each with a branch of its own.
+
+Tavakoli et al. 2018, https://arxiv.org/abs/1711.08946
+
+A joint action of D parts with A choices each has A ** D values; branches need D * A outputs.
+Letters in shapes: B batch, N envs, D branches, A choices (bins) of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ding.policy.acting import epsilon_greedy
+from ding.policy.dqn import DQNPolicy
+from ding.rl_utils.td import q_nstep_td_data
+from ding.rl_utils.td_q import bdq_nstep_td_error
+from ding.utils.batch import Batch, ByEnv, stacked_of
+from ding.utils.errors import ConfigError
+
+
+class BDQPolicy(DQNPolicy):
+    """DQN whose branches each have their own target and share the value and the encoder."""
+
+    action_kinds = ("multi_discrete",)
+
+    @classmethod
+    def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
+        return "bdq"
+
+    @classmethod
+    def model_signature(cls, policy_cfg: Mapping[str, Any]) -> set[str]:
+        # As the env says it; turned into branches and bins below.
+        return {"action_shape", *(super().model_signature(policy_cfg) or ())}
+
+    def _create_model(self, model: nn.Module | None) -> nn.Module:
+        settings = self._cfg.model
+        shape = settings.pop("action_shape", None)
+        if shape is not None and model is None and "type" not in settings:
+            settings.update(_branches(shape, settings))
+        return super()._create_model(model)
+
+    def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        q = self._model(batch["obs"])["logit"]  # (B, D, A)
+        output, best = self._next(batch)
+        data = q_nstep_td_data(
+            q=q,
+            next_n_q=output["logit"],
+            action=batch["action"],
+            next_n_action=best,
+            reward=batch["reward"],
+            done=torch.zeros_like(batch["reward"]),  # `discount` knows
+            weight=batch.get("weight"),
+        )
+        gamma, discount = self.cfg.discount_factor, batch["discount"]
+        loss, squared = bdq_nstep_td_error(data, gamma, cum_reward=True, value_gamma=discount)
+        metrics = {"q_value": q.detach().mean(), "priority": squared.detach().sqrt()}
+        return loss, metrics
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return ["cur_lr", "total_loss", "q_value"]
+
+    def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
+        env_id, obs = stacked_of(data)
+        q = self._q(obs)["logit"]
+        # Every branch explores by itself: the others still act as they would.
+        action = epsilon_greedy(q.reshape(-1, q.shape[-1]), eps, self._rng)
+        return ByEnv(env_id, {"action": action.reshape(q.shape[:-1])})
+
+    def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
+        env_id, obs = stacked_of(data)
+        return ByEnv(env_id, {"action": self._q(obs)["logit"].argmax(axis=-1)})
+
+
+def _branches(action_shape: Any, given: Mapping[str, Any]) -> dict[str, int]:
+    """`num_branches` and `action_bins_per_branch` of an action, checked against what is given."""
+    bins = [int(n) for n in np.atleast_1d(action_shape)]
+    if len(set(bins)) != 1:
+        raise ConfigError(
+            f"policy.model.action_shape = {bins}: all branches of 'bdq' have as many choices; let "
+            "the env offer the same number in each (repeat choices of the smaller ones)"
+        )
+    found = {"num_branches": len(bins), "action_bins_per_branch": bins[0]}
+    for key, value in found.items():
+        if given.get(key, value) != value:
+            raise ConfigError(
+                f"policy.model.{key} = {given[key]}, but the action is {bins}; leave it out"
+            )
+    return found

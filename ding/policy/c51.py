@@ -1,0 +1,61 @@
+"""C51: DQN that learns how returns are distributed, as probabilities of fixed atoms.
+
+Bellemare et al. 2017, https://arxiv.org/abs/1707.06887
+
+Letters in shapes: B batch, A actions, K atoms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from ding.policy.config import at_least
+from ding.policy.distributional import td_columns, td_metrics
+from ding.policy.dqn import DQNConfig, DQNPolicy
+from ding.rl_utils.td_dist import dist_nstep_td_data, dist_nstep_td_error
+from ding.utils.batch import Batch
+from ding.utils.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class C51Config(DQNConfig):
+    model: dict[str, Any] = field(default_factory=lambda: dict(v_min=-10.0, v_max=10.0, n_atom=51))
+    """Arguments of the model; returns beyond v_min and v_max count as these."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        v_min, v_max = self.model["v_min"], self.model["v_max"]
+        if not v_min < v_max:
+            raise ConfigError(
+                f"policy.model.v_min = {v_min} is not below policy.model.v_max = {v_max}; "
+                "set the smallest and the largest return that can occur"
+            )
+        at_least("policy.model.n_atom", self.model["n_atom"], 2)
+
+
+class C51Policy(DQNPolicy):
+    config_class: ClassVar[type] = C51Config
+    cfg: C51Config
+
+    @classmethod
+    def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
+        return "c51dqn"
+
+    def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        output = self._model(batch["obs"])
+        next_output, next_action = self._next(batch)
+        data = dist_nstep_td_data(
+            dist=output["distribution"],  # (B, A, K)
+            next_n_dist=next_output["distribution"],
+            act=batch["action"],
+            next_n_act=next_action,
+            **td_columns(batch),
+        )
+        model = self.cfg.model
+        support = {key: model[key] for key in ("v_min", "v_max", "n_atom")}
+        loss, per_sample = dist_nstep_td_error(data, 1.0, **support, value_gamma=batch["discount"])
+        return loss, td_metrics(batch, output, next_output, next_action, per_sample)

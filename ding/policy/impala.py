@@ -1,0 +1,144 @@
+"""IMPALA: actor-critic on replayed unrolls, corrected by V-trace.
+
+Espeholt et al. 2018, https://arxiv.org/abs/1802.01561
+
+Letters in shapes: T time, B batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ding.policy.actor_critic import ActorCriticPolicy, learned
+from ding.policy.base import takes_all_envs
+from ding.policy.config import (
+    CollectConfig,
+    LearnConfig,
+    OtherConfig,
+    PolicyConfig,
+    at_least,
+    one_of,
+    within,
+)
+from ding.policy.unrolled import check_replay, check_unrolls, time_first, unroll_samples
+from ding.rl_utils.a2c import a2c_data, a2c_losses
+from ding.rl_utils.vtrace import vtrace_advantage, vtrace_nstep_return
+from ding.torch_utils import GradientStep
+from ding.utils.batch import Batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class IMPALALearnConfig(LearnConfig):
+    update_per_collect: int = 4
+    batch_size: int = 16
+    """Unrolls per update."""
+    learning_rate: float = 5e-4
+    value_weight: float = 0.5
+    entropy_weight: float = 1e-4
+    lambda_: float = 0.95
+    """How far returns look ahead: 0 one step, 1 as far as the trace goes."""
+    rho_clip_ratio: float = 1.0
+    """Bound of the importance weight of a step's own error in the returns ..."""
+    c_clip_ratio: float = 1.0
+    """... of the trace, by which later errors reach back ..."""
+    rho_pg_clip_ratio: float = 1.0
+    """... and of the policy's loss."""
+    grad_clip_type: str | None = "clip_norm"
+    grad_clip_value: float | None = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class IMPALACollectConfig(CollectConfig):
+    n_sample: int | None = 16
+    """Unrolls per collect."""
+    unroll_len: int = 32
+    """Steps per unroll."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IMPALAOtherConfig(OtherConfig):
+    replay_buffer: dict[str, Any] = field(default_factory=lambda: dict(replay_buffer_size=1000))
+    """Settings of the replay buffer, which holds unrolls."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IMPALAConfig(PolicyConfig):
+    action_space: str = "discrete"
+    """'discrete' (also for several actions at once) or 'continuous'."""
+    learn: IMPALALearnConfig = field(default_factory=IMPALALearnConfig)
+    collect: IMPALACollectConfig = field(default_factory=IMPALACollectConfig)
+    other: IMPALAOtherConfig = field(default_factory=IMPALAOtherConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("policy.action_space", self.action_space, ("discrete", "continuous"))
+        within("policy.learn.lambda_", self.learn.lambda_, 0, 1)
+        for name in ("rho_clip_ratio", "c_clip_ratio", "rho_pg_clip_ratio"):
+            at_least(f"policy.learn.{name}", getattr(self.learn, name), 0)
+        check_replay(self, "IMPALA")
+
+
+class IMPALAPolicy(ActorCriticPolicy):
+    config_class = IMPALAConfig
+    cfg: IMPALAConfig
+    check_config = staticmethod(check_unrolls)
+
+    def _init_learn(self) -> None:
+        learn = self.cfg.learn
+        self._optimizer = self._adam(self._model.parameters(), learn.learning_rate)
+        self._step = GradientStep(self._model, self._optimizer, self._loss, compiled=learn.compile)
+        self.learn_state |= {"optimizer": self._optimizer}
+
+    def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any]:
+        return learned(self._optimizer, *self._step(time_first(self._batch(data))))
+
+    def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        learn, action = self.cfg.learn, batch["action"]
+        output = self._model(batch["obs"], mode="compute_actor_critic")
+        log_prob, entropy = self._log_prob(output, action)
+        value = output["value"]
+        advantage, return_ = self._targets(batch, log_prob.detach(), value.detach())
+        data = a2c_data(output["logit"], action, value, advantage, return_, batch.get("weight"))
+        policy_loss, value_loss, entropy_mean = a2c_losses(data, log_prob, entropy)
+        loss = policy_loss + learn.value_weight * value_loss - learn.entropy_weight * entropy_mean
+        metrics = {
+            "policy_loss": policy_loss.detach(),
+            "value_loss": value_loss.detach(),
+            "entropy": entropy_mean.detach(),
+            "value": value.detach().mean(),
+            "priority": advantage.abs().mean(dim=0),
+        }
+        return loss, metrics
+
+    @torch.no_grad()
+    def _targets(self, batch: Batch, log_prob: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Advantages and returns by V-trace, (T, B) each; log_prob and value are the present ones.
+
+        V-trace continues each row with the next one. Where that is another episode (or nothing),
+        the trace is cut, and the reward makes up for the wrong value that is continued with.
+        """
+        learn, gamma, end = self.cfg.learn, self.cfg.discount_factor, batch["end"]
+        behaviour, _ = self._actions.log_prob_entropy(batch["logit"], batch["action"])
+        weight = (log_prob - behaviour).exp()
+        clips = learn.rho_clip_ratio, learn.c_clip_ratio, learn.rho_pg_clip_ratio
+        rho, c, rho_pg = (weight.clamp(max=clip) for clip in clips)
+        next_value = self._model(batch["next_obs"], mode="compute_critic")["value"]
+        values = torch.cat([value, next_value[-1:]])
+        reward = batch["reward"] + batch["discount"] * next_value - gamma * values[1:]
+        trace = c.masked_fill(end, 0.0)
+        return_ = vtrace_nstep_return(rho, trace, reward, values, gamma, learn.lambda_)
+        following = torch.cat([return_[1:], values[-1:]])
+        following = torch.where(end, values[1:], following)
+        return vtrace_advantage(rho_pg, reward, following, value, gamma), return_
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return ["cur_lr", "total_loss", "policy_loss", "value_loss", "entropy", "value"]
+
+    @takes_all_envs
+    def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
+        return unroll_samples(transitions, self.cfg)

@@ -1,0 +1,225 @@
+"""R2D2: recurrent Q-learning from replayed sequences with stored states and burn-in.
+
+Kapturowski et al. 2019, https://openreview.net/forum?id=r1lyTjAqYX
+
+Steps are collected one by one, each with the state that it was acted from; the replay buffer makes
+sequences of them. Letters in shapes: T steps of a sequence, B batch, N envs, A actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ding.policy.acting import epsilon_greedy
+from ding.policy.base import takes_all_envs
+from ding.policy.config import at_least, check_samples
+from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNOtherConfig, DQNPolicy
+from ding.policy.recurrent import RecurrentActor, recurrent_step
+from ding.rl_utils.adder import nstep_transitions
+from ding.rl_utils.td import picked, sequence_returns
+from ding.rl_utils.value_rescale import value_inv_transform, value_transform
+from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of, take, tree_map
+from ding.utils.errors import ConfigError
+from ding.utils.registry import BUFFER_REGISTRY
+
+# Share of the largest error (and not the mean one) in the priority of a sequence.
+_ETA = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class R2D2LearnConfig(DQNLearnConfig):
+    update_per_collect: int = 1
+    learning_rate: float = 1e-4
+    value_rescale: bool = True
+    """Networks predict values on a scale like that of the square root: no need to clip rewards."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class R2D2OtherConfig(DQNOtherConfig):
+    replay_buffer: dict[str, Any] = field(default_factory=lambda: {"type": "sequence"})
+    """Settings of the replay buffer; it counts steps, not sequences."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class R2D2Config(DQNConfig):
+    discount_factor: float = 0.997
+    nstep: int = 5
+    burnin_step: int = 20
+    """Steps at the start of a sequence that only bring the stored state up to date."""
+    learn_unroll_len: int = 80
+    """Steps after them that are learned from."""
+    learn: R2D2LearnConfig = field(default_factory=R2D2LearnConfig)
+    other: R2D2OtherConfig = field(default_factory=R2D2OtherConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least("policy.burnin_step", self.burnin_step, 0)
+        at_least("policy.learn_unroll_len", self.learn_unroll_len, 1)
+        if self.random_collect_size:
+            raise ConfigError(
+                f"policy.random_collect_size = {self.random_collect_size}: random steps have no "
+                "recurrent state to store; start with other.eps.start = 1 instead"
+            )
+
+
+class R2D2Policy(DQNPolicy):
+    config_class = R2D2Config
+    cfg: R2D2Config
+
+    @staticmethod
+    def check_config(cfg: Any) -> None:
+        policy = cfg["policy"]
+        buffer = policy["other"]["replay_buffer"]["type"]
+        unroll_len = policy["collect"]["unroll_len"]
+        if "burn_in" not in BUFFER_REGISTRY.get(buffer).config:
+            raise ConfigError(
+                f"policy '{policy['type']}' learns from sequences, which the replay buffer "
+                f"'{buffer}' does not draw; leave its type out"
+            )
+        if unroll_len != 1:
+            raise ConfigError(
+                f"policy.collect.unroll_len = {unroll_len}: single steps are collected; the length "
+                "of sequences is policy.burnin_step + policy.learn_unroll_len"
+            )
+        check_samples(cfg)
+
+    @classmethod
+    def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
+        return "drqn"
+
+    # --- learning ------------------------------------------------------------------------------
+
+    def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        mask = batch["mask"].T > 0  # (T, B): steps that exist
+        obs = _observations(batch["obs"], batch["next_obs"], mask)
+        q = self._unrolled(self._model, obs, batch)  # (T + 1, B, A)
+        target = self._targets(q.detach(), obs, mask, batch)
+        q_taken = picked(q[:-1], batch["action"].T)
+        td_error = target - q_taken
+        learned = self._learned(mask, batch["begins"][:, 0])
+        squared = (learned * td_error.square()).sum(dim=0)  # (B,)
+        weight = batch.get("weight")
+        squared = squared if weight is None else weight * squared
+        error, count = (learned * td_error.detach()).abs(), learned.sum()
+        mean_error = error.sum(dim=0) / learned.sum(dim=0).clamp(min=1)
+        metrics = {
+            "q_value": (learned * q_taken.detach()).sum() / count.clamp(min=1),
+            "target_q_value": (learned * target).sum() / count.clamp(min=1),
+            "priority": _ETA * error.amax(dim=0) + (1 - _ETA) * mean_error,
+        }
+        return squared.sum() / count.clamp(min=1), metrics
+
+    @torch.no_grad()
+    def _targets(self, q: Tensor, obs: Any, mask: Tensor, batch: Batch) -> Tensor:
+        """(T, B): n-step returns on the scale of the network."""
+        rescaled = self.cfg.learn.value_rescale
+        next_q = self._unrolled(self._target.module, obs, batch)
+        judge = q if self.cfg.learn.double_q else next_q
+        value = picked(next_q, judge.argmax(dim=-1))  # (T + 1, B)
+        if rescaled:
+            value = value_inv_transform(value)
+        reward, discount = batch["reward"].T, batch["discount"].T
+        returns = sequence_returns(reward, discount, value, mask, self.cfg.nstep)
+        return value_transform(returns) if rescaled else returns
+
+    def _learned(self, mask: Tensor, begins: Tensor) -> Tensor:
+        """(T, B) floats: which steps count.
+
+        What begins with its episode has the right state from the first step on. Without its burn-in
+        steps, the beginnings of episodes would never be learned from.
+        """
+        after = torch.arange(len(mask), device=mask.device) >= self.cfg.burnin_step
+        return (mask & (after.unsqueeze(1) | begins)).float()
+
+    def _unrolled(self, module: nn.Module, obs: Any, batch: Batch) -> Tensor:
+        """Q-values (T + 1, B, A); from the steps after burn-in no gradient flows back into it."""
+        state = tree_map(lambda leaf: leaf.squeeze(2).transpose(0, 1), batch["prev_state"])
+        parts = []
+        for part in split_burn_in(obs, self.cfg.burnin_step):
+            output = module({"obs": part, "prev_state": state})
+            parts.append(output["logit"])
+            state = tree_map(Tensor.detach, _joined(output["next_state"]))
+        return torch.cat(parts)
+
+    # --- acting --------------------------------------------------------------------------------
+
+    def _new_actor(self) -> RecurrentActor:
+        return RecurrentActor(self._model, recurrent_step, self._rng)
+
+    def _init_collect(self) -> None:
+        self._collector = self._new_actor()
+
+    def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
+        env_id, obs = stacked_of(data)
+        q, origin = self._collector(env_id, obs)
+        return ByEnv(env_id, {"action": epsilon_greedy(q, eps, self._rng), "origin": origin})
+
+    def _process_transition(
+        self, obs: Any, policy_output: dict[str, Any], timestep: Any
+    ) -> dict[str, Any]:
+        step = super()._process_transition(obs, policy_output, timestep)
+        return {**step, **policy_output["origin"]}
+
+    @takes_all_envs
+    def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
+        """Single steps with their `discount`; `done` stays the end of the episode of any kind."""
+        steps = columns_of(transitions)
+        if self._cfg.learn.ignore_done:
+            steps = {**steps, "truncated": steps["done"]}
+        discount = nstep_transitions(steps, 1, self.cfg.discount_factor)["discount"]
+        kept = {k: v for k, v in steps.items() if k not in ("truncated", "end")}
+        return Rows({**kept, "discount": discount})
+
+    def _get_nstep(self) -> int:
+        return 1  # The collector need not wait for later steps: sequences have them.
+
+    def _reset_collect(self, data_id: list[int] | None = None) -> None:
+        self._collector.reset(data_id)
+
+    @property
+    def _acting_state(self) -> dict[str, Any]:
+        """What collectors save with the envs' episodes and set when they go on with them."""
+        return self._collector.state_dict()
+
+    @_acting_state.setter
+    def _acting_state(self, state: dict[str, Any]) -> None:
+        self._collector.load_state_dict(state)
+
+    def _init_eval(self) -> None:
+        self._evaluator = self._new_actor()
+
+    def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
+        env_id, obs = stacked_of(data)
+        return ByEnv(env_id, {"action": self._evaluator(env_id, obs)[0].argmax(axis=1)})
+
+    def _reset_eval(self, data_id: list[int] | None = None) -> None:
+        self._evaluator.reset(data_id)
+
+
+def _observations(obs: Any, next_obs: Any, mask: Tensor) -> Any:
+    """(B, T, ...) each to (T + 1, B, ...): what was seen, with what came after the last step.
+
+    Padding repeats the last step; there its `next_obs` is where the episode has ended.
+    """
+    if isinstance(obs, dict):
+        return {key: _observations(obs[key], next_obs[key], mask) for key in obs}
+    exists = mask.T.reshape(*mask.T.shape, *[1] * (obs.ndim - 2))
+    seen = torch.where(exists, obs, next_obs)
+    return torch.cat([seen, next_obs[:, -1:]], dim=1).transpose(0, 1)
+
+
+def split_burn_in(obs: Any, burn_in: int) -> list[Any]:
+    """Burn-in, if there is any, and the rest."""
+    if not burn_in:
+        return [obs]
+    return [take(obs, slice(0, burn_in)), take(obs, slice(burn_in, None))]
+
+
+def _joined(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """B states of (L, 1, H) to one of (L, B, H)."""
+    return {key: torch.cat([state[key] for state in states], dim=1) for key in states[0]}

@@ -1,0 +1,143 @@
+"""Soft Q-network: soft Q-learning with twin networks and a learned temperature.
+
+Haarnoja et al. 2017, https://arxiv.org/abs/1702.08165
+Haarnoja et al. 2018, https://arxiv.org/abs/1812.05905
+
+SAC for discrete actions without an actor: the policy is softmax(min(Q1, Q2) / alpha).
+Letters in shapes: B batch, N envs, A actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ding.policy.dqn import DQNCollectConfig, DQNOtherConfig, EpsConfig
+from ding.policy.sac import Temperature
+from ding.policy.sql import SQLConfig, SQLLearnConfig, SQLPolicy
+from ding.rl_utils.td_q import soft_value
+from ding.torch_utils import Adam, GradientStep
+from ding.utils.batch import Batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class SQNLearnConfig(SQLLearnConfig):
+    update_per_collect: int = 16
+    learning_rate_q: float = 1e-3
+    learning_rate_alpha: float = 1e-3
+    target_theta: float | None = 0.005
+    alpha: float = 0.2
+    """Temperature; with auto_alpha where it starts."""
+    auto_alpha: bool = True
+    """Learn alpha such that the entropy stays at target_entropy."""
+    target_entropy: float = 0.2
+    """In nats; that of even chances among A actions is log A."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SQNCollectConfig(DQNCollectConfig):
+    n_sample: int | None = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class SQNOtherConfig(DQNOtherConfig):
+    eps: EpsConfig = field(default_factory=lambda: EpsConfig(start=0.0, end=0.0))
+    """Random actions besides those of the policy, which explores by itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SQNConfig(SQLConfig):
+    discount_factor: float = 0.99
+    learn: SQNLearnConfig = field(default_factory=SQNLearnConfig)
+    collect: SQNCollectConfig = field(default_factory=SQNCollectConfig)
+    other: SQNOtherConfig = field(default_factory=SQNOtherConfig)
+
+
+class SQNPolicy(SQLPolicy):
+    config_class = SQNConfig
+    cfg: SQNConfig
+
+    @classmethod
+    def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
+        return "sqn"
+
+    @cached_property
+    def _temperature(self) -> Temperature:
+        return Temperature(self.cfg.learn.alpha).to(self._device)
+
+    @property
+    def _alpha(self) -> float:
+        return float(self._temperature.alpha)
+
+    def _init_learn(self) -> None:
+        learn = self.cfg.learn
+        self._optimizer = Adam(
+            self._model.parameters(),
+            lr=learn.learning_rate_q,
+            grad_clip_type=learn.grad_clip_type,
+            clip_value=learn.grad_clip_value,
+        )
+        alpha_optimizer = Adam(self._temperature.parameters(), lr=learn.learning_rate_alpha)
+        self._target = self._new_target()
+        self._step = GradientStep(self._model, self._optimizer, self._loss, compiled=learn.compile)
+        self._alpha_step = GradientStep(
+            self._temperature, alpha_optimizer, self._alpha_loss, compiled=learn.compile
+        )
+        self.learn_state |= {
+            "target": self._target,
+            "temperature": self._temperature,
+            "optimizer": self._optimizer,
+            "optimizer_alpha": alpha_optimizer,
+        }
+
+    def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any]:
+        batch = self._batch(data)
+        batch["alpha"] = self._temperature.alpha.detach()
+        loss, metrics = self._step(batch)
+        if self.cfg.learn.auto_alpha:
+            self._alpha_step(metrics["entropy"])
+        self._target.update()
+        learning_rate = self._optimizer.param_groups[0]["lr"]
+        return {"cur_lr_q": learning_rate, "total_loss": loss, "alpha": batch["alpha"], **metrics}
+
+    def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        output = self._model(batch["obs"])
+        q = torch.stack(output["q_value"])  # (2, B, A)
+        index = batch["action"].expand(len(q), -1).unsqueeze(-1)
+        target = self._target_q(batch)
+        td_error = q.gather(2, index).squeeze(-1) - target  # (2, B)
+        weight = batch.get("weight")
+        squared = td_error.square() if weight is None else weight * td_error.square()
+        log_pi = torch.log_softmax(output["logit"].detach() / batch["alpha"], dim=-1)
+        metrics = {
+            "q_value": q.detach().mean(),
+            "target_q_value": target.mean(),
+            "entropy": -(log_pi.exp() * log_pi).sum(dim=-1).mean(),
+            "priority": td_error.detach().abs().mean(dim=0),
+        }
+        return squared.mean(dim=1).sum(), metrics
+
+    @torch.no_grad()
+    def _target_q(self, batch: Batch) -> Tensor:
+        next_q = self._target.module(batch["next_obs"])["logit"]  # the smaller of two
+        return batch["reward"] + batch["discount"] * soft_value(next_q, batch["alpha"])
+
+    def _alpha_loss(self, entropy: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        return self._temperature.loss(entropy, self.cfg.learn.target_entropy), {}
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return ["cur_lr_q", "total_loss", "alpha", "entropy", "q_value", "target_q_value"]
+
+    def _state_dict_collect(self) -> dict[str, Any]:
+        temperature = self._temperature.state_dict()  # collecting draws by it
+        return {**super()._state_dict_collect(), "temperature": temperature}
+
+    def _load_state_dict_collect(self, state: dict[str, Any]) -> None:
+        super()._load_state_dict_collect(state)
+        if "temperature" in state:
+            self._temperature.load_state_dict(state["temperature"])

@@ -1,0 +1,71 @@
+"""Learning rates that change with the progress of training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from torch.optim import Optimizer
+
+from ding.utils.errors import ConfigError
+
+KINDS = ("linear", "cosine", "step")
+UNITS = ("train_iter", "env_step")
+
+
+def lr_factor(
+    progress: int,
+    kind: str,
+    *,
+    decay: int,
+    end: float = 0.0,
+    gamma: float = 0.1,
+    warmup: int = 0,
+) -> float:
+    """What the learning rate is multiplied by after `progress` units of training.
+
+    It rises linearly during `warmup` units. Then 'linear' and 'cosine' fall to `end` within `decay`
+    units; 'step' multiplies by `gamma` every `decay` units, and stops at `end`.
+    """
+    if progress < warmup:
+        return (progress + 1) / (warmup + 1)  # never zero, or the first update would be wasted
+    units = progress - warmup
+    if kind == "step":
+        return max(gamma ** (units // decay), end)
+    fallen = min(units / decay, 1.0)
+    if kind == "cosine":
+        fallen = 0.5 - 0.5 * math.cos(math.pi * fallen)
+    return 1.0 - (1.0 - end) * fallen
+
+
+class LrSchedule:
+    """Sets the learning rates of optimizers to a share of what they were at first.
+
+    It has no state of its own: the rates follow from counters that a learner keeps and saves.
+    """
+
+    def __init__(
+        self,
+        optimizers: Sequence[Optimizer],
+        factor: Callable[[int], float],
+        unit: str = "train_iter",
+    ) -> None:
+        self._groups = [
+            (optimizer, i, group["lr"])
+            for optimizer in optimizers
+            for i, group in enumerate(optimizer.param_groups)
+        ]
+        self._factor, self._unit = factor, unit
+
+    def apply(self, train_iter: int, env_step: int) -> None:
+        """Set the rates for the coming update."""
+        progress = env_step if self._unit == "env_step" else train_iter
+        if progress < 0:
+            raise ConfigError(
+                "policy.learn.lr_scheduler.unit = 'env_step', but the learner was not told the env "
+                "steps; call learner.train(data, envstep), or set unit = 'train_iter'"
+            )
+        factor = self._factor(progress)
+        # Looked up anew: loading a state replaces the groups.
+        for optimizer, i, lr in self._groups:
+            optimizer.param_groups[i]["lr"] = lr * factor

@@ -1,0 +1,1 @@
+"""Atari games, with the usual preprocessing. Needs the extra `atari`."""

@@ -1,0 +1,3 @@
+from dizoo.atari.envs.atari_env import AtariEnv
+
+__all__ = ["AtariEnv"]

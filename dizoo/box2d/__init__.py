@@ -1,0 +1,1 @@
+"""Games with Box2D physics. Need the extra `box2d`."""

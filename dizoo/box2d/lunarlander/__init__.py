@@ -1,0 +1,1 @@
+"""Land on a pad with three engines, discrete or continuous."""

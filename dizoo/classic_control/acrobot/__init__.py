@@ -1,0 +1,1 @@
+"""Swing two links up to a line."""

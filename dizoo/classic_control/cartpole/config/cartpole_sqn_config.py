@@ -1,0 +1,33 @@
+"""SQN on CartPole-v1 (episodes of 500 steps)."""
+
+main_config = dict(
+    exp_name="cartpole_sqn_seed0",
+    env=dict(
+        env_id="CartPole-v1",
+        collector_env_num=8,
+        evaluator_env_num=20,
+        n_evaluator_episode=100,
+        stop_value=490,  # a margin over the usual 475, so that other starts reach that too
+    ),
+    policy=dict(
+        model=dict(encoder_hidden_size_list=[256, 256], dueling=False),
+        discount_factor=0.99,
+        learn=dict(
+            update_per_collect=4,
+            batch_size=64,
+            learning_rate_q=0.002,
+            learning_rate_alpha=0.001,
+            target_theta=0.02,
+            target_entropy=0.2,
+            grad_clip_type="clip_norm",
+            grad_clip_value=10.0,
+        ),
+        collect=dict(n_sample=8),
+        eval=dict(evaluator=dict(eval_freq=500)),
+        other=dict(
+            replay_buffer=dict(replay_buffer_size=50000),
+        ),
+    ),
+)
+
+create_config = dict(env_manager=dict(type="base"), policy=dict(type="sqn"))

@@ -1,0 +1,1 @@
+"""Drive a weak car out of a valley."""

@@ -1,0 +1,37 @@
+"""PPO on MountainCar."""
+
+main_config = dict(
+    exp_name="mountain_car_ppo_seed0",
+    env=dict(
+        env_id="MountainCar-v0",
+        # Positions and velocities differ in size by a factor of twenty.
+        env_wrapper=["scaled_float_frame"],
+        collector_env_num=16,
+        evaluator_env_num=20,
+        n_evaluator_episode=100,
+        stop_value=-110,
+    ),
+    policy=dict(
+        action_space="discrete",
+        model=dict(
+            obs_shape=2,
+            action_shape=3,
+            share_encoder=False,
+            encoder_hidden_size_list=[64, 64],
+            actor_head_layer_num=0,
+            critic_head_layer_num=0,
+            activation="tanh",
+        ),
+        discount_factor=0.99,
+        learn=dict(
+            epoch_per_collect=4,
+            batch_size=256,
+            learning_rate=0.001,
+            entropy_weight=0.01,
+        ),
+        collect=dict(n_sample=4096, gae_lambda=0.98),
+        eval=dict(evaluator=dict(eval_freq=640)),
+    ),
+)
+
+create_config = dict(env_manager=dict(type="base"), policy=dict(type="ppo"))

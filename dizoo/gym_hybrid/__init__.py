@@ -1,0 +1,1 @@
+"""Drive a point to a target by parametrised actions."""

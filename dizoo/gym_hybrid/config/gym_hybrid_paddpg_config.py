@@ -1,0 +1,45 @@
+"""PADDPG on Moving: stop inside the target by accelerating, turning and braking."""
+
+main_config = dict(
+    exp_name="gym_hybrid_paddpg_seed0",
+    env=dict(
+        env_id="Moving-v0",
+        collector_env_num=8,
+        evaluator_env_num=50,
+        n_evaluator_episode=100,
+        stop_value=1.8,
+    ),
+    policy=dict(
+        model=dict(
+            obs_shape=10,
+            action_shape=dict(action_type_shape=3, action_args_shape=2),
+            twin_critic=True,
+            actor_head_hidden_size=128,
+            critic_head_hidden_size=128,
+        ),
+        # With less hurry, arriving now and later are worth nearly the same, and it dithers.
+        discount_factor=0.95,
+        random_collect_size=1000,
+        learn=dict(
+            update_per_collect=2,
+            batch_size=128,
+            learning_rate_actor=0.0003,
+            learning_rate_critic=0.001,
+        ),
+        collect=dict(n_sample=8, noise_sigma=0.1),
+        eval=dict(evaluator=dict(eval_freq=1000)),
+        other=dict(
+            eps=dict(type="linear", start=1.0, end=0.05, decay=20000),
+            replay_buffer=dict(replay_buffer_size=100000),
+        ),
+    ),
+)
+
+create_config = dict(
+    env=dict(
+        type="gym_hybrid",
+        import_names=["dizoo.gym_hybrid.envs.gym_hybrid_env"],
+    ),
+    env_manager=dict(type="base"),
+    policy=dict(type="paddpg"),
+)

@@ -1,0 +1,1 @@
+"""Robots in MuJoCo, by their Gymnasium ids. Needs the extra `mujoco`."""

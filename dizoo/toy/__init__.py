@@ -1,0 +1,1 @@
+"""Small problems whose best return is known."""

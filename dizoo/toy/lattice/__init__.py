@@ -1,0 +1,1 @@
+"""Reach a point of a lattice, moving along all axes at once."""
