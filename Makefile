@@ -10,10 +10,10 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constrain
 SOURCES := ding dizoo tests $(wildcard benchmarks ledger)
 SEED ?= 0
 
-.PHONY: help train test lint bench ledger check clean
+.PHONY: help train test test-compile lint bench ledger check clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 # torch first: the other packages then find it installed and cannot move its version.
 $(STAMP): pyproject.toml constraints.txt
@@ -31,6 +31,10 @@ test: export OMP_NUM_THREADS = 1
 test: export MPLBACKEND = Agg
 test: lint  ## format, lint, types and tests with coverage
 	$(BIN)/python -m pytest -n 2 --cov=ding --cov-report=term:skip-covered --cov-fail-under=90 </dev/null
+
+test-compile: export DING_COMPILE_TESTS = 1
+test-compile: $(STAMP)  ## compiled updates of every algorithm against eager ones; takes long
+	$(BIN)/python -m pytest -n 2 -k test_compiled tests/policy </dev/null
 
 lint: $(STAMP)  ## format, lint and types only
 	$(BIN)/ruff format --check $(SOURCES)

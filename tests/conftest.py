@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,14 @@ def _one_thread() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Compiling takes up to a minute: DQN, PPO and SAC always do it here, others if asked."""
+    if os.environ.get("DING_COMPILE_TESTS"):
+        return
+    skip = pytest.mark.skip(reason="slow; `make test-compile` runs it")
+    for item in items:
+        in_policy = item.path.parent.name == "policy" and item.path.name != "test_policy.py"
+        if in_policy and "test_compiled" in item.name:
+            item.add_marker(skip)
