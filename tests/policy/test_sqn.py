@@ -64,9 +64,9 @@ def test_weights_learn_from_errors_and_alpha_from_entropy_alone() -> None:
     model = [p.detach().clone() for p in policy._model.parameters()]
     policy._alpha_step(torch.tensor(3.0))
     assert all(torch.equal(a, b) for a, b in zip(model, policy._model.parameters(), strict=True))
-    alpha = float(policy._temperature.alpha)
+    alpha = policy._temperature.alpha.item()
     policy._step({**policy._batch(Rows(batch_of("dqn"))), "alpha": torch.tensor(alpha)})
-    assert float(policy._temperature.alpha) == alpha
+    assert policy._temperature.alpha.item() == alpha
     assert not any(
         torch.equal(a, b) for a, b in zip(model, policy._model.parameters(), strict=True)
     )
