@@ -72,7 +72,7 @@ class SQNPolicy(SQLPolicy):
 
     @property
     def _alpha(self) -> float:
-        return float(self._temperature.alpha)
+        return self._temperature.alpha.item()
 
     def _init_learn(self) -> None:
         learn = self.cfg.learn
