@@ -6,11 +6,12 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+LEDGER_STAMP := .venv/.installed-ledger
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 SOURCES := ding dizoo tests $(wildcard benchmarks ledger)
 SEED ?= 0
 
-.PHONY: help train test test-compile lint bench ledger check clean
+.PHONY: help train test test-compile lint bench ledger ledger-check check clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -21,6 +22,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(PIP) torch
 	@$(PIP) -e '.[dev,video]'
+	@touch $@
+
+# LunarLander is not needed for anything else.
+$(LEDGER_STAMP): $(STAMP)
+	@$(PIP) -e '.[box2d]'
 	@touch $@
 
 train: $(STAMP)  ## train CartPole with DQN; SEED=1 for another seed
@@ -46,8 +52,11 @@ check: test  ## the same as test
 bench: $(STAMP)  ## measure speed; prints a table
 	@$(BIN)/python -m benchmarks
 
-ledger: $(STAMP)  ## train over several seeds; prints what was reached
+ledger: $(LEDGER_STAMP)  ## train over several seeds; prints what was reached
 	@$(BIN)/python -m ledger
+
+ledger-check: $(LEDGER_STAMP)  ## train anew and compare with the stored results; changes nothing
+	@$(BIN)/python -m ledger --check
 
 clean:  ## remove the environment, caches and runs
 	rm -rf .venv benchmarks/.venv-peers runs build dist *.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -16,13 +16,12 @@ from itertools import zip_longest
 from statistics import median
 from typing import Any
 
-from benchmarks import replay, returns
+from benchmarks import replay, returns, updates
 from benchmarks.collector.report import CASES as COLLECTOR_CASES
 from benchmarks.collector.report import run_cases
 from benchmarks.measure import (
     HERE,
     Bench,
-    BenchmarkError,
     Entrant,
     Result,
     bench,
@@ -33,11 +32,13 @@ from benchmarks.measure import (
     ratio_of,
 )
 
-CASES = ("ppo", "dqn", "sac", "collect", "start", *COLLECTOR_CASES, "replay", "returns")
+OTHER_CASES = ("replay", "returns", "updates")
+CASES = ("ppo", "dqn", "sac", "collect", "start", *COLLECTOR_CASES, *OTHER_CASES)
 START_GOAL = 3.0
 
 NOTES = """\
 Both sides: the same env steps, updates and parameters (checked), one process, the threads given.
+The processes take turns of about a second: both see the same good and bad times of the machine.
 Timed from the first env step to the last update, without imports, our evaluation and compiling.
 Ours logs (text, TensorBoard), checkpoints and shows progress by default; the peer's defaults log
 less, '+tb' is the ratio to the peer with its TensorBoard log. 'cpu' is the ratio per second of
@@ -87,17 +88,15 @@ def measure(bench: Bench, lines: Sequence[Line], repeats: int) -> dict[Entrant, 
     """Results of all rounds; an entrant that fails once is out."""
     results: dict[Entrant, list[Result]] = {e: [] for e in entrants_of(lines)}
     for round_number in range(repeats):
+        found = bench.round(list(results))
         for entrant in list(results):
-            what = " ".join([entrant.side, entrant.name, *entrant.options])
-            about = f"round {round_number + 1}: {what}, threads {entrant.threads}"
-            try:
-                found = bench.run(entrant)
-            except BenchmarkError as error:
-                _say(f"{about}: {error}")
+            if entrant not in found:
                 del results[entrant]
                 continue
-            results[entrant].append(found)
-            _say(f"{about}: {found['seconds']:.2f} s")
+            results[entrant].append(found[entrant])
+            what = " ".join([entrant.side, entrant.name, *entrant.options])
+            seconds = found[entrant]["seconds"]
+            _say(f"round {round_number + 1}: {what}, threads {entrant.threads}: {seconds:.2f} s")
     return results
 
 
@@ -200,7 +199,7 @@ def main() -> None:
     if args.profile:
         profile(args.profile)
         return
-    training = [case for case in args.only if case not in (*COLLECTOR_CASES, "replay", "returns")]
+    training = [case for case in args.only if case not in (*COLLECTOR_CASES, *OTHER_CASES)]
     collecting = [case for case in args.only if case in COLLECTOR_CASES]
     failures = run_training(args, training) if training else []
     if collecting:
@@ -209,6 +208,8 @@ def main() -> None:
         print(replay.run(args.peers, args.quick))
     if "returns" in args.only:
         returns.main(args.quick)
+    if "updates" in args.only:
+        print(updates.run(args.peers, args.quick, args.repeats))
     if failures:
         raise SystemExit(f"failed, see above: {', '.join(failures)}")
 

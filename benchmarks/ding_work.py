@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from benchmarks import work
-from benchmarks.work import Clock, Work, now, work_of
+from benchmarks.work import Clock, Turns, Work, now, work_of
 from ding.entry import Run, train
 from ding.entry.progress import Limits
 
@@ -38,16 +38,21 @@ class TimedRun(Run):
     """From the first env step to the last update; evaluations and compiling are left out."""
 
     profiler: cProfile.Profile | None = None
+    turns: Turns
 
     def begin(self) -> None:
         self._left_out = Clock(0.0, 0.0)
         self._first_batches: list[Clock] = []
         if self.profiler is not None:
             self.profiler.enable()
+        self.turns.wait(0)
         self._begun = now()
         super().begin()
 
     def evaluate_if_due(self) -> bool:
+        waited = self.turns.wait(self.collector.envstep)
+        self._left_out += waited
+        self._last_saved += waited.wall  # checkpoints are due by the time of its own turns
         evaluated, start = len(self.evaluator.history), now()
         stop = super().evaluate_if_due()
         if len(self.evaluator.history) > evaluated:
@@ -179,14 +184,17 @@ def time_training(run: TimedRun) -> Measured:
 
 def time_collecting(run: TimedRun, job: Work) -> Measured:
     """The collector alone, with the policy as it was born."""
+    run.turns.wait(0)
     for _ in range(work.COLLECT_WARM_UP):
         run.collector.collect()
     if run.profiler is not None:
         run.profiler.enable()
     before, start = run.collector.envstep, now()
-    while run.collector.envstep - before < job.env_steps:
+    waited = Clock(0.0, 0.0)
+    while (steps := run.collector.envstep - before) < job.env_steps:
+        waited += run.turns.wait(steps)
         run.collector.collect()
-    spent = now() - start
+    spent = now() - start - waited
     if run.profiler is not None:
         run.profiler.disable()
     return Measured(
@@ -211,12 +219,14 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--turns", action="store_true", help="take turns, see work.Turns")
     args = parser.parse_args()
     job = work_of(args.name, args.quick)
     torch.set_num_threads(args.threads)
     with tempfile.TemporaryDirectory() as directory:
         run = run_of(args.name, job, args.threads, args.compile, directory)
         run.profiler = cProfile.Profile() if args.profile else None
+        run.turns = Turns(job, args.turns)
         with run:
             measured = time_collecting(run, job) if args.name == "collect" else time_training(run)
     if run.profiler is not None:

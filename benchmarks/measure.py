@@ -1,28 +1,30 @@
-"""Runs both sides turn by turn, each time in a new process, and compares what they say."""
+"""Runs both sides in processes of their own that take turns, and compares what they say."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import venv
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 HERE = Path(__file__).resolve().parent
 PEERS = HERE / ".venv-peers"
 TORCH = "torch==2.13.0"
 REQUIREMENTS = (
-    *("stable-baselines3==2.9.2", "tianshou==2.0.1", "torchrl==0.14.1", "cpprb==11.0.0"),
-    *("gymnasium==1.4.0", "numba", "tensorboard"),
+    *("stable-baselines3==2.9.2", "sb3-contrib==2.9.2", "tianshou==2.0.1"),
+    *("torchrl==0.14.1", "cpprb==11.0.0", "gymnasium==1.4.0", "numba", "tensorboard"),
 )
 
 Result = dict[str, Any]
@@ -41,19 +43,101 @@ class Entrant:
     options: tuple[str, ...] = ()
 
 
+class Worker:
+    """A process that says when it waits and goes on when told; `with` ends all that it started."""
+
+    def __init__(self, command: Sequence[str], *, directory: str, env: dict[str, str]) -> None:
+        self._command = command
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed when it ends)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            cwd=directory,
+            env=os.environ | {"PYTHONPATH": str(HERE.parent)} | env,
+            start_new_session=True,
+        )
+
+    def go(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+
+    def line_with(self, *starts: str) -> str:
+        """The next line that starts so; some libraries greet on standard output."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith(starts):
+                return line
+        self._errors.seek(0)
+        raise BenchmarkError(f"{' '.join(self._command)} failed:\n{self._errors.read()[-3000:]}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=10 if kind is None else 0)
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+        self._errors.close()
+
+
 class Bench:
     """Starts processes of both sides; each works in an empty directory and on given threads."""
 
     def __init__(self, peers: str, directory: str, quick: bool) -> None:
         self.peers, self._directory, self._quick = peers, directory, quick
 
-    def run(self, entrant: Entrant) -> Result:
+    def round(self, entrants: Sequence[Entrant]) -> dict[Entrant, Result]:
+        """All do their work once, in turns; those that fail are left out."""
+        found: dict[Entrant, Result] = {}
+        with ExitStack() as stack:
+            running = {e: stack.enter_context(self._worker(e)) for e in entrants}
+            for entrant in list(running):  # each is set up before the first turn
+                self._next(running, entrant, found)
+            while running:
+                for entrant in list(running):
+                    running[entrant].go()
+                    self._next(running, entrant, found)
+        return found
+
+    def _worker(self, entrant: Entrant) -> Worker:
         ours = entrant.side == "ding"
         module = "benchmarks.ding_work" if ours else "benchmarks.sb3_peer"
-        options = [entrant.name, "--threads", str(entrant.threads), *entrant.options]
+        options = [entrant.name, "--turns", "--threads", str(entrant.threads), *entrant.options]
         options += ["--quick"] if self._quick else []
-        python = sys.executable if ours else self.peers
-        return json.loads(self.output([python, "-m", module, *options], entrant.threads))
+        command = [sys.executable if ours else self.peers, "-m", module, *options]
+        return Worker(command, directory=self._directory, env=self._env(entrant.threads))
+
+    def _next(
+        self, running: dict[Entrant, Worker], entrant: Entrant, found: dict[Entrant, Result]
+    ) -> None:
+        """Wait until a turn is over."""
+        try:
+            line = running[entrant].line_with("turn", "{")
+        except BenchmarkError as error:
+            print(error, file=sys.stderr, flush=True)
+            del running[entrant]
+            return
+        if line.startswith("{"):
+            found[entrant] = json.loads(line)
+            del running[entrant]
+
+    def _env(self, threads: int) -> dict[str, str]:
+        return {
+            "OMP_NUM_THREADS": str(threads),
+            # Of this session alone: its first compilation is a cold one.
+            "TORCHINDUCTOR_CACHE_DIR": str(Path(self._directory) / "inductor"),
+        }
 
     def start(self, what: str) -> Result:
         """Time until the first env step ('ding') or until torch is imported ('torch')."""
@@ -61,19 +145,9 @@ class Bench:
         return json.loads(self.output(command, threads=1))
 
     def output(self, command: Sequence[str], threads: int) -> str:
-        """The last line that the command prints."""
-        env = os.environ | {
-            "PYTHONPATH": str(HERE.parent),
-            "OMP_NUM_THREADS": str(threads),
-            # Of this session alone: its first compilation is a cold one.
-            "TORCHINDUCTOR_CACHE_DIR": str(Path(self._directory) / "inductor"),
-        }
-        done = subprocess.run(
-            command, cwd=self._directory, env=env, capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0 or not done.stdout.strip():
-            raise BenchmarkError(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
-        return done.stdout.strip().splitlines()[-1]
+        """The line of JSON that the command prints."""
+        with Worker(command, directory=self._directory, env=self._env(threads)) as worker:
+            return worker.line_with("{", "[")
 
 
 @contextmanager

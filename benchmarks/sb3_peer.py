@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from benchmarks import work
-from benchmarks.work import Clock, Work, now, work_of
+from benchmarks.work import Clock, Turns, Work, now, work_of
 
 
 def build(name: str, job: Work) -> Any:
@@ -64,17 +64,28 @@ def build(name: str, job: Work) -> Any:
     )
 
 
-def time_training(model: Any, job: Work, log_dir: str | None) -> Clock:
+def time_training(model: Any, job: Work, log_dir: str | None, turns: Turns) -> Clock:
     if log_dir is not None:
         logger: Any = import_module("stable_baselines3.common.logger")
         model.set_logger(logger.configure(log_dir, ["tensorboard"]))
+    waited = Clock(0.0, 0.0)
+
+    def after_step(*_: Any) -> bool:
+        nonlocal waited
+        # The turn of the last part is not over before its updates.
+        if model.num_timesteps < job.env_steps:
+            waited += turns.wait(model.num_timesteps)
+        return True
+
+    turns.wait(0)
     start = now()
-    model.learn(job.env_steps)
-    return now() - start
+    model.learn(job.env_steps, callback=after_step)
+    return now() - start - waited
 
 
-def time_collecting(model: Any, job: Work) -> Clock:
+def time_collecting(model: Any, job: Work, turns: Turns) -> Clock:
     """`collect_rollouts` alone, with the policy as it was born."""
+    turns.wait(0)
     _, callback = model._setup_learn(job.env_steps, None)
 
     def collect() -> None:
@@ -82,10 +93,11 @@ def time_collecting(model: Any, job: Work) -> Clock:
 
     for _ in range(work.COLLECT_WARM_UP):
         collect()
-    start = now()
-    for _ in range(job.env_steps // job.rollout):
+    waited, start = Clock(0.0, 0.0), now()
+    for done in range(job.env_steps // job.rollout):
+        waited += turns.wait(done * job.rollout)
         collect()
-    return now() - start
+    return now() - start - waited
 
 
 def _trained(model: Any) -> Iterable[nn.Parameter]:
@@ -103,14 +115,18 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--tensorboard", action="store_true")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--turns", action="store_true", help="take turns, see work.Turns")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     job = work_of(args.name, args.quick)
     model = build(args.name, job)
-    collecting = args.name == "collect"
+    collecting, turns = args.name == "collect", Turns(job, args.turns)
     with tempfile.TemporaryDirectory() as directory:
         log_dir = directory if args.tensorboard else None
-        spent = time_collecting(model, job) if collecting else time_training(model, job, log_dir)
+        if collecting:
+            spent = time_collecting(model, job, turns)
+        else:
+            spent = time_training(model, job, log_dir, turns)
     packages = ("stable-baselines3", "torch", "numpy", "gymnasium")
     measured = {
         "seconds": spent.wall,

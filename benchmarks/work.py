@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,8 @@ class Work:
     """Env steps of all envs together between updates."""
     epochs: int = 1
     """Passes over a rollout."""
+    turns: int = 20
+    """Parts in which the work is done, so that the sides can take turns."""
 
     @property
     def updates(self) -> int:
@@ -47,6 +50,7 @@ FULL = {
         hidden=(64, 64),
         rollout=1024,
         epochs=4,
+        turns=14,
     ),
     "dqn": Work(
         env_id="CartPole-v1",
@@ -67,15 +71,20 @@ FULL = {
         hidden=(256, 256),
     ),
 }
-FULL["collect"] = replace(FULL["ppo"], env_steps=60 * 1024)
+FULL["collect"] = replace(FULL["ppo"], env_steps=60 * 1024, turns=12)
 
 QUICK_STEPS = {"ppo": 20 * 1024, "dqn": 4000, "sac": 1200, "collect": 20 * 1024}
 COLLECT_WARM_UP = 4
 """Rollouts collected before the clock starts."""
 
 
+QUICK_TURNS = 4
+
+
 def work_of(name: str, quick: bool = False) -> Work:
-    return replace(FULL[name], env_steps=QUICK_STEPS[name]) if quick else FULL[name]
+    if not quick:
+        return FULL[name]
+    return replace(FULL[name], env_steps=QUICK_STEPS[name], turns=QUICK_TURNS)
 
 
 @dataclass(frozen=True)
@@ -94,3 +103,25 @@ class Clock:
 
 def now() -> Clock:
     return Clock(time.perf_counter(), time.process_time())
+
+
+class Turns:
+    """Stops at equal parts of the work until it is this process's turn again.
+
+    The speed of a machine that is shared with others changes from second to second: in turns that
+    are short, both sides see the same good and bad times.
+    """
+
+    def __init__(self, job: Work, taken: bool) -> None:
+        self._part, self._taken, self._next = job.env_steps // job.turns, taken, 0
+
+    def wait(self, env_steps: int) -> Clock:
+        """What was waited, if these steps complete a part."""
+        if not self._taken or env_steps < self._next:
+            return Clock(0.0, 0.0)
+        self._next += self._part
+        start = now()
+        print("turn", flush=True)
+        if not sys.stdin.readline():
+            raise SystemExit("nobody is waiting any more")
+        return now() - start

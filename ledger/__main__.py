@@ -14,7 +14,15 @@ from pathlib import Path
 from ding.utils.errors import DingError, nearest
 from ledger.compare import Finding, alarms, compare
 from ledger.outcome import Outcome, forget, load_outcome, run_directory
-from ledger.report import Stored, draw, markdown, merged, read_results, write_results
+from ledger.report import (
+    Stored,
+    draw,
+    keep_curves,
+    markdown,
+    merged,
+    read_results,
+    write_results,
+)
 from ledger.tasks import TASKS, Task
 
 HERE = Path(__file__).parent
@@ -124,8 +132,9 @@ def record(jobs: Sequence[Job], root: Path, failed: Sequence[Job]) -> int:
         if task.name in new:
             present = [s for s in task.seeds if load_outcome(root, task, s) is not None]
             draw(HERE, root, task, present)
+            keep_curves(HERE / "curves.json", root, task, present)
     passed = all(o.passed(t.goal) for t in TASKS for o in new.get(t.name, []))
-    _say(f"written to {HERE.name}/: results.json, README.md and the curves")
+    _say(f"written to {HERE.name}/: results.json, curves.json, README.md and pictures")
     return 0 if passed and not failed else 1
 
 

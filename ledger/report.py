@@ -23,8 +23,8 @@ What the zoo's configs reach, written by `make ledger`. Every seed trains until 
 reaches the stop value of the config, or until the limit of env steps. Then the last checkpoint, not
 the best one, plays {FRESH_EPISODES} fresh episodes, from starts that training never saw. A seed has
 passed if it reached the stop value within the limit *and* the mean of the fresh episodes is at
-least the goal. `python -m ledger --check` trains anew and tells whether the results got worse by
-more than chance explains.
+least the goal. `make ledger-check` trains anew and tells whether the results got worse by more than
+chance explains. `results.json` has every seed, `curves.json` the evaluations of each.
 """
 
 
@@ -62,6 +62,23 @@ def write_results(path: Path, results: Stored) -> None:
         },
     }
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def keep_curves(path: Path, root: Path, task: Task, seeds: Sequence[int]) -> None:
+    """Env steps and returns of the evaluations of these seeds; what else is stored stays."""
+    stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    curves = stored.get(task.name, {})
+    for seed in seeds:
+        points = load_curve(root, task, seed)
+        curves[str(seed)] = [[p["envstep"], round(p["reward_mean"], 2)] for p in points]
+    stored[task.name] = curves
+    ordered = {t.name: stored[t.name] for t in TASKS if t.name in stored}
+    # A line for each seed: readable, and small changes stay small in version control.
+    blocks = [
+        f'"{name}": {{\n' + ",\n".join(f'"{k}": {json.dumps(v)}' for k, v in seeds.items()) + "}"
+        for name, seeds in ordered.items()
+    ]
+    path.write_text("{" + ",\n".join(blocks) + "}\n", encoding="utf-8")
 
 
 def machine() -> dict[str, Any]:

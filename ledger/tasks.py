@@ -11,9 +11,6 @@ from typing import Any
 
 from ding.config import override
 
-_CARTPOLE = "dizoo.classic_control.cartpole.config"
-_PENDULUM = "dizoo.classic_control.pendulum.config"
-
 FRESH_EPISODES = 100
 """Episodes that judge the final checkpoint; none of them was seen in training."""
 FRESH_SEED = 1_000_000
@@ -44,47 +41,98 @@ class Task:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def _task(
+    folder: str, env: str, policy: str, title: str, goal: float, limit: int, n_seed: int = 5
+) -> Task:
+    """The task of the config `<env>_<policy>_config` in a folder of the zoo."""
+    name = f"{env}_{policy}"
+    return Task(
+        name=name,
+        title=title,
+        module=f"dizoo.{folder}.config.{name}_config",
+        goal=goal,
+        limit=limit,
+        seeds=tuple(range(n_seed)),
+    )
+
+
+def _cartpole(policy: str, name: str, limit: int) -> Task:
+    title = f"{name}, CartPole-v1"
+    return _task("classic_control.cartpole", "cartpole", policy, title, 475.0, limit)
+
+
+def _blind_cartpole(policy: str, name: str) -> Task:
+    title = f"{name}, CartPole-v1 without velocities"
+    folder = "classic_control.cartpole"
+    return _task(folder, "cartpole_no_velocity", policy, title, 475.0, 300_000)
+
+
+def _pendulum(policy: str, name: str, limit: int, goal: float = -170.0) -> Task:
+    title = f"{name}, Pendulum"
+    return _task("classic_control.pendulum", "pendulum", policy, title, goal, limit)
+
+
+def _lander(policy: str, name: str, limit: int, n_seed: int) -> Task:
+    title = f"{name}, LunarLander"
+    return _task("box2d.lunarlander", "lunarlander", policy, title, 200.0, limit, n_seed)
+
+
 TASKS = (
     Task(
         name="cartpole_dqn",
         title="DQN, CartPole with 200 steps",
-        module=f"{_CARTPOLE}.cartpole_dqn_config",
+        module="dizoo.classic_control.cartpole.config.cartpole_dqn_config",
         goal=195.0,
         limit=3_000,
     ),
     Task(
         name="cartpole_v1_dqn",
         title="DQN, CartPole-v1",
-        module=f"{_CARTPOLE}.cartpole_v1_dqn_config",
+        module="dizoo.classic_control.cartpole.config.cartpole_v1_dqn_config",
         goal=475.0,
         limit=50_000,
     ),
     Task(
-        name="cartpole_ppo",
-        title="PPO, CartPole-v1",
-        module=f"{_CARTPOLE}.cartpole_ppo_config",
-        goal=475.0,
-        limit=100_000,
-    ),
-    Task(
         name="cartpole_discrete_sac",
         title="discrete SAC, CartPole with 200 steps",
-        module=f"{_CARTPOLE}.cartpole_discrete_sac_config",
+        module="dizoo.classic_control.cartpole.config.cartpole_discrete_sac_config",
         goal=195.0,
         limit=20_000,
     ),
-    Task(
-        name="pendulum_sac",
-        title="SAC, Pendulum",
-        module=f"{_PENDULUM}.pendulum_sac_config",
-        goal=-170.0,
-        limit=20_000,
-    ),
-    Task(
-        name="pendulum_ppo",
-        title="PPO, Pendulum",
-        module=f"{_PENDULUM}.pendulum_ppo_config",
-        goal=-250.0,
-        limit=200_000,
-    ),
+    _cartpole("averaged_dqn", "Averaged DQN", 100_000),
+    _cartpole("c51", "C51", 100_000),
+    _cartpole("qrdqn", "QR-DQN", 100_000),
+    _cartpole("iqn", "IQN", 100_000),
+    _cartpole("fqf", "FQF", 100_000),
+    _cartpole("rainbow", "Rainbow", 100_000),
+    _cartpole("mdqn", "Munchausen DQN", 100_000),
+    _cartpole("sql", "soft Q-learning", 100_000),
+    _cartpole("sqn", "SQN", 100_000),
+    _cartpole("r2d2", "R2D2", 100_000),
+    _cartpole("r2d2_gtrxl", "R2D2 with GTrXL", 100_000),
+    _cartpole("ppo", "PPO", 100_000),
+    _cartpole("ppo_offpolicy", "off-policy PPO", 100_000),
+    _cartpole("ppg", "PPG", 500_000),
+    _cartpole("pg", "policy gradient", 500_000),
+    _cartpole("a2c", "A2C", 500_000),
+    _cartpole("impala", "IMPALA", 500_000),
+    _cartpole("acer", "ACER", 500_000),
+    _blind_cartpole("r2d2", "R2D2"),
+    _pendulum("sac", "SAC", 20_000),
+    _pendulum("ddpg", "DDPG", 30_000),
+    _pendulum("td3", "TD3", 30_000),
+    _pendulum("d4pg", "D4PG", 30_000),
+    _pendulum("ppo", "PPO", 200_000, goal=-250.0),
+    _task("gym_hybrid", "gym_hybrid", "pdqn", "P-DQN, Moving", 1.7, 50_000),
+    _task("gym_hybrid", "gym_hybrid", "paddpg", "PADDPG, Moving", 1.7, 60_000),
+    _task("gym_hybrid", "gym_hybrid", "hppo", "PPO, Moving", 1.7, 200_000),
+    _task("toy.lattice", "lattice", "bdq", "BDQ, Lattice", -2.05, 50_000),
+    _task("toy.lattice", "lattice", "ppo", "PPO, Lattice", -2.05, 100_000),
+    _task("classic_control.acrobot", "acrobot", "dqn", "DQN, Acrobot", -100.0, 60_000),
+    _task("classic_control.acrobot", "acrobot", "ppo", "PPO, Acrobot", -100.0, 100_000),
+    _lander("ppo", "PPO", 1_000_000, n_seed=3),
+    _lander("dqn", "DQN", 1_000_000, n_seed=3),
+    _lander("rainbow", "Rainbow", 1_000_000, n_seed=3),
+    _lander("sac", "SAC with continuous engines", 500_000, n_seed=2),
+    _lander("td3", "TD3 with continuous engines", 500_000, n_seed=2),
 )

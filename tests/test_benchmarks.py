@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,7 @@ from benchmarks.collector.faults import COUNTED_AS, FaultLog, FaultyCartPole, In
 from benchmarks.collector.limit import _Envs, free_ends, limit_seconds, sync_ends
 from benchmarks.collector.soak import missing
 from benchmarks.collector.workload import LOADS, Infer, Load, Ring, SleepEnv, load_of
+from benchmarks.measure import BenchmarkError, Worker
 
 EXACT = Load("exact", (3,), reset=10.0, step=2.0, infer=1.0, episode=16, spread=0.0)
 """Without spread the first episodes of the 8 envs have 1, 3, 5, ... steps, later ones 16."""
@@ -167,3 +169,32 @@ def test_overhead_compares_with_the_fastest_peer_of_the_same_round() -> None:
     assert found["gymnasium"]["steps_per_second"] == 8.0
     assert overhead._verdict(dict(goal=3.0, entrants=found)) == "met"
     assert overhead._verdict(dict(goal=3.1, entrants=found)) == "MISSED"
+
+
+_WORKER = """
+import sys
+from benchmarks.work import Turns, Work
+job = Work(env_id="x", n_env=1, env_steps=40, batch_size=1, learning_rate=1.0, hidden=(), turns=4)
+turns = Turns(job, True)
+print("a greeting")
+for steps in range(40):
+    turns.wait(steps)
+    if sys.argv[1] == "fails" and steps == 25:
+        raise ValueError("broken")
+print('{"steps": 40}')
+"""
+
+
+@pytest.mark.parametrize("ending", ["finishes", "fails"])
+def test_a_worker_stops_at_every_part_of_its_work(tmp_path: Path, ending: str) -> None:
+    command = [sys.executable, "-c", _WORKER, ending]
+    said = []
+    with Worker(command, directory=str(tmp_path), env={}) as worker:
+        try:
+            while (line := worker.line_with("turn", "{")).startswith("turn"):
+                said.append(line)
+                worker.go()
+        except BenchmarkError as error:
+            line = str(error)
+    assert len(said) == (4 if ending == "finishes" else 3)  # after 0, 10, 20 and 30 steps
+    assert ('{"steps": 40}' if ending == "finishes" else "ValueError: broken") in line

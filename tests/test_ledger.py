@@ -13,7 +13,7 @@ from ledger import __main__ as ledger
 from ledger import outcome as outcomes
 from ledger.compare import Finding, alarms, compare, permutation_p
 from ledger.outcome import Outcome, load_outcome, run_directory, run_seed
-from ledger.report import markdown, merged, read_results, write_results
+from ledger.report import keep_curves, markdown, merged, read_results, write_results
 from ledger.tasks import TASKS
 
 TASK = TASKS[0]
@@ -132,6 +132,19 @@ def test_another_config_makes_a_finished_run_worthless(trained: list[Path], tmp_
     again = run_seed(shorter, 0, tmp_path)
     assert again is not None and again.steps is None  # 900 steps are beyond the limit
     assert len(trained) == 2
+
+
+def test_curves_of_other_tasks_stay(tmp_path: Path) -> None:
+    for task, returns in ((TASKS[1], [1.0]), (TASKS[0], [2.0, 3.004])):
+        directory = run_directory(tmp_path, task, 0)
+        directory.mkdir(parents=True)
+        curve = [{"envstep": 10 * k, "reward_mean": r} for k, r in enumerate(returns)]
+        (directory / "result.json").write_text(json.dumps({"curve": curve}), encoding="utf-8")
+        keep_curves(tmp_path / "curves.json", tmp_path, task, [0])
+    stored = json.loads((tmp_path / "curves.json").read_text(encoding="utf-8"))
+    assert stored[TASKS[0].name] == {"0": [[0, 2.0], [10, 3.0]]}
+    assert list(stored) == [TASKS[0].name, TASKS[1].name]
+    assert stored[TASKS[1].name] == {"0": [[0, 1.0]]}
 
 
 def test_fresh_forgets_finished_runs(trained: list[Path], tmp_path: Path) -> None:

@@ -3,72 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from benchmarks.collector.rigs import ENTRANTS
-from benchmarks.measure import HERE, BenchmarkError
+from benchmarks.measure import BenchmarkError, Worker
 
 
-class Turn:
-    """A process with one entrant; `with` ends it and all that it started."""
+class Turn(Worker):
+    """One entrant at work."""
 
     def __init__(self, name: str, options: Sequence[str], *, peers: str, directory: str) -> None:
         self.name = name
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed when the turn ends)
         python = sys.executable if ENTRANTS[name].ours else peers
-        self._process = subprocess.Popen(
-            [python, "-m", "benchmarks.collector.turn", options[0], name, *options[1:]],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            cwd=directory,
-            env=os.environ | {"PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1"},
-            start_new_session=True,
-        )
+        command = [python, "-m", "benchmarks.collector.turn", options[0], name, *options[1:]]
+        super().__init__(command, directory=directory, env={"OMP_NUM_THREADS": "1"})
 
     def await_ready(self) -> None:
-        self._line_with("ready")
-
-    def go(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write("go\n")
-        self._process.stdin.flush()
+        self.line_with("ready")
 
     def result(self) -> dict[str, Any]:
-        return json.loads(self._line_with("{"))
-
-    def _line_with(self, start: str) -> str:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:  # Some libraries greet on standard output.
-            if line.startswith(start):
-                return line
-        self._errors.seek(0)
-        raise BenchmarkError(f"{self.name} failed:\n{self._errors.read()[-600:]}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=10 if kind is None else 0)
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
-        self._errors.close()
+        return json.loads(self.line_with("{"))
 
 
 def abreast(turns: Mapping[str, Sequence[str]], peers: str) -> dict[str, dict[str, Any]]:

@@ -28,6 +28,8 @@ def apply_rules(tree: dict[str, Any], origins: dict[str, Origin], *, settled: bo
         for key, leader in _SEQUENCE_KEYS.items():
             if lookup(tree, leader) is not MISSING:
                 _derive(tree, origins, f"policy.other.replay_buffer.{key}", leader)
+    if lookup(tree, "policy.collect.env_num") is not MISSING:
+        _derive(tree, origins, "policy.collect.env_num", "env.collector_env_num")
     if env.get("evaluator_env_num") is None:
         env["evaluator_env_num"] = min(env["n_evaluator_episode"], _MAX_EVALUATOR_ENVS)
         origins["env.evaluator_env_num"] = Origin("from env.n_evaluator_episode")

@@ -30,8 +30,14 @@ ZOO = {
     "walker2d": "dizoo.mujoco.config",
 }
 
-_COLLECT = {"a2c": dict(n_sample=64), "ppg": dict(n_sample=1024), "ppo": dict(n_sample=1024)}
-_ASK_ACTION_SPACE = ("a2c", "impala", "pg", "ppo", "ppo_offpolicy")
+_COLLECT = {
+    "a2c": dict(n_sample=64),
+    "ppg": dict(n_sample=1024),
+    "ppo": dict(n_sample=1024),
+    "ppo_recurrent": dict(n_sample=1024),
+}
+_ENV = {"ngu": dict(env_wrapper=["obs_plus_prev_action_reward"])}
+_ASK_ACTION_SPACE = ("a2c", "impala", "pg", "ppo", "ppo_offpolicy", "ppo_recurrent")
 
 
 def predefined_config(env: str, policy: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -74,6 +80,7 @@ def _default_config(env: str, policy: str) -> dict[str, Any]:
             evaluator_env_num=8,
             n_evaluator_episode=8,
             stop_value=float("inf") if threshold is None else threshold,
+            **_ENV.get(policy, {}),
         ),
         policy=settings,
     )

@@ -14,6 +14,10 @@ from ding.utils.registry import POLICY_REGISTRY
 
 _USUAL = ("ppo", "sac")
 """Policies to name first when another one is needed."""
+_HYBRID = {"action_type", "action_args"}
+_MASKED = {"obs", "action_mask"}
+_WITH_PAST = {"obs", "prev_action", "prev_reward_extrinsic"}
+_MASKABLE = ("discrete", "hybrid")
 
 
 def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
@@ -21,6 +25,8 @@ def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
     model = policy_cfg["model"]
     action_space = env.action_space
     _check_kind(policy_cfg, action_space)
+    if _is_masked(env.observation_space):
+        _check_mask(policy_cfg, action_space)
     for key, shape in (
         ("obs_shape", _obs_shape(env.observation_space)),
         ("action_shape", _action_shape(action_space)),
@@ -38,10 +44,16 @@ def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
             )
 
 
+def _is_masked(space: gym.Space) -> bool:
+    if not isinstance(space, gym.spaces.Dict):
+        return False
+    return set(space) == _MASKED or (set(space) == _WITH_PAST and _is_masked(space["obs"]))
+
+
 def _obs_shape(space: gym.Space) -> Any:
     if isinstance(space, gym.spaces.Dict):
-        if set(space) == {"obs", "action_mask"}:
-            return _obs_shape(space["obs"])  # the mask is for the policy, not for the network
+        if _is_masked(space) or set(space) == _WITH_PAST:
+            return _obs_shape(space["obs"])  # the policy knows what the others are for
         return {key: _obs_shape(inner) for key, inner in space.items()}
     shape = space.shape
     if not shape:
@@ -56,7 +68,7 @@ def _action_shape(space: gym.Space) -> Any:
         return [int(n) for n in space.nvec]
     if isinstance(space, gym.spaces.Box):
         return int(np.prod(space.shape))
-    if isinstance(space, gym.spaces.Dict) and set(space) == {"action_type", "action_args"}:
+    if isinstance(space, gym.spaces.Dict) and set(space) == _HYBRID:
         return {f"{key}_shape": _action_shape(inner) for key, inner in space.items()}
     return None
 
@@ -68,7 +80,7 @@ def _normal(shape: Any) -> Any:
 
 
 def action_kind(space: gym.Space) -> str:
-    """'discrete', 'multi_discrete', 'continuous' or, for nested spaces, 'hybrid'."""
+    """'discrete', 'multi_discrete', 'continuous', 'hybrid', or else the name of the space."""
     for cls, kind in (
         (gym.spaces.Discrete, "discrete"),
         (gym.spaces.MultiDiscrete, "multi_discrete"),
@@ -76,19 +88,17 @@ def action_kind(space: gym.Space) -> str:
     ):
         if isinstance(space, cls):
             return kind
-    return "hybrid"
+    is_hybrid = isinstance(space, gym.spaces.Dict) and set(space) == _HYBRID
+    return "hybrid" if is_hybrid else type(space).__name__
 
 
 def _check_kind(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
     kind, name = action_kind(space), policy_cfg["type"]
     known = get_policy_cls(policy_cfg).action_kinds
     if known is not None and kind not in known:
-        names = [*_USUAL, *POLICY_REGISTRY.query()]
-        others = [other for other in names if _acts_in(other, kind)]
-        instead = f"; use for example '{others[0]}'" if others else ""
         raise ConfigError(
             f"policy '{name}' is for {' and '.join(known)} actions, but the env's are {kind} "
-            f"({space}){instead}"
+            f"({space}){_instead(kind)}"
         )
     wanted = policy_cfg.get("action_space")
     if wanted == "discrete" and kind == "multi_discrete":
@@ -100,5 +110,25 @@ def _check_kind(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
         )
 
 
-def _acts_in(policy: str, kind: str) -> bool:
-    return kind in (getattr(POLICY_REGISTRY.get(policy), "action_kinds", None) or ())
+def _check_mask(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
+    """Refuse a mask that the policy would not look at, or that can't be for such an action."""
+    kind, name = action_kind(space), policy_cfg["type"]
+    keeps_to_masks = get_policy_cls(policy_cfg).keeps_to_masks
+    if keeps_to_masks is None or (keeps_to_masks and kind in _MASKABLE):
+        return
+    what = "does not look at an action_mask"
+    if keeps_to_masks:
+        what = f"has no use for an action_mask of {kind} actions ({space})"
+    instead = _instead(kind, masked=True) or "; leave it out of the observation"
+    raise ConfigError(f"policy '{name}' {what}, but the env gives one{instead}")
+
+
+def _instead(kind: str, masked: bool = False) -> str:
+    """The tail of an error message: a policy that could act there."""
+    for name in (*_USUAL, *POLICY_REGISTRY.query()):
+        cls = POLICY_REGISTRY.get(name)
+        acts = kind in (getattr(cls, "action_kinds", None) or ())
+        masks = getattr(cls, "keeps_to_masks", None) and kind in _MASKABLE
+        if acts and (masks or not masked):
+            return f"; use for example '{name}'"
+    return ""

@@ -25,12 +25,14 @@ from ding.policy.fqf import FQFConfig, FQFPolicy
 from ding.policy.impala import IMPALAConfig, IMPALAPolicy
 from ding.policy.iqn import IQNConfig, IQNPolicy
 from ding.policy.mdqn import MDQNConfig, MDQNPolicy
+from ding.policy.ngu import NGUConfig, NGUPolicy
 from ding.policy.paddpg import PADDPGConfig, PADDPGPolicy
 from ding.policy.pdqn import PDQNConfig, PDQNPolicy
 from ding.policy.pg import PGConfig, PGPolicy
 from ding.policy.ppg import PPGConfig, PPGPolicy
 from ding.policy.ppo import PPOConfig, PPOPolicy
 from ding.policy.ppo_offpolicy import PPOOffPolicy, PPOOffPolicyConfig
+from ding.policy.ppo_recurrent import PPORecurrentConfig, PPORecurrentPolicy
 from ding.policy.qrdqn import QRDQNConfig, QRDQNPolicy
 from ding.policy.r2d2 import R2D2Config, R2D2Policy
 from ding.policy.r2d2_gtrxl import R2D2GTrXLPolicy
@@ -76,6 +78,8 @@ __all__ = [
     "LearnMode",
     "MDQNConfig",
     "MDQNPolicy",
+    "NGUConfig",
+    "NGUPolicy",
     "OtherConfig",
     "PADDPGConfig",
     "PADDPGPolicy",
@@ -89,6 +93,8 @@ __all__ = [
     "PPOOffPolicy",
     "PPOOffPolicyConfig",
     "PPOPolicy",
+    "PPORecurrentConfig",
+    "PPORecurrentPolicy",
     "Policy",
     "PolicyConfig",
     "PolicyFactory",

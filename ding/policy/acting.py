@@ -58,14 +58,30 @@ def _use_one_blas_thread() -> None:
     threadpool_limits(1, user_api="blas")
 
 
-def epsilon_greedy(q: np.ndarray, eps: float, rng: np.random.Generator) -> np.ndarray:
-    """(N, A) values to (N,) actions; every env draws for itself whether to explore."""
+def epsilon_greedy(
+    q: np.ndarray,
+    eps: float | np.ndarray,
+    rng: np.random.Generator,
+    allowed: np.ndarray | None = None,
+) -> np.ndarray:
+    """(N, A) values to (N,) actions; every env draws for itself whether to explore.
+
+    `eps` is the same for all, or (N,). Exploring keeps to what the mask `allowed` (N, A) allows.
+    """
     action = q.argmax(axis=1)
     explore = rng.random(len(q)) < eps
     n_explore = explore.tolist().count(True)
     if n_explore:
-        action[explore] = rng.integers(0, q.shape[1], n_explore)
+        if allowed is None:
+            action[explore] = rng.integers(0, q.shape[1], n_explore)
+        else:
+            action[explore] = random_allowed(allowed[explore], rng)
     return action
+
+
+def random_allowed(mask: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """One action (N,) for each row of a mask (N, A), drawn from those that it allows."""
+    return np.where(mask != 0, rng.random(mask.shape), -1.0).argmax(axis=1)
 
 
 def sample_categorical(logit: np.ndarray, rng: np.random.Generator) -> np.ndarray:

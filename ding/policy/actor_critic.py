@@ -54,6 +54,7 @@ class ActorCriticPolicy(Policy):
     """
 
     action_kinds: ClassVar[tuple[str, ...]] = ("discrete", "multi_discrete", "continuous")
+    keeps_to_masks = True
     acting_mode: ClassVar[str | None] = "compute_actor"
     """Mode of the model that gives the logits."""
 
@@ -98,11 +99,11 @@ class ActorCriticPolicy(Policy):
             "value": columns["value"] / scale,
         }
 
-    def _check_size(self, columns: Batch) -> None:
+    def _check_size(self, columns: Batch, unit: str = "samples") -> None:
         size, batch_size = length(columns), self.cfg.learn.batch_size
         if size < batch_size:
             raise ConfigError(
-                f"policy.learn.batch_size = {batch_size} is more than the {size} samples of a "
+                f"policy.learn.batch_size = {batch_size} is more than the {size} {unit} of a "
                 "collect (policy.collect.n_sample)"
             )
 
@@ -142,14 +143,13 @@ class ActorCriticPolicy(Policy):
     def _with_advantage(self, steps: Batch) -> Batch:
         """Add columns value, advantage and return, by the critic as it is now."""
         scale = np.float32(self._return_scale.std)
-        value = self._critic(steps["obs"])["value"] * scale
-        done = steps["done"]
-        end = np.array(steps.get("end", done), dtype=bool)
-        end[-1] = True
+        done, end = steps["done"], ends_of(steps)
+        value, last_value = self._values(steps, end)
+        value = value * scale
         next_value = np.empty_like(value)
         next_value[:-1] = value[1:]
         # Where a piece ends the next row is another episode: value the true last observation.
-        next_value[end] = self._critic(take(steps["next_obs"], end))["value"] * scale
+        next_value[end] = last_value * scale
         terminated = done & ~steps["truncated"] if "truncated" in steps else done
         if self.cfg.learn.ignore_done:
             terminated = np.zeros_like(terminated)
@@ -163,6 +163,11 @@ class ActorCriticPolicy(Policy):
             self.cfg.collect.gae_lambda,
         )
         return {**steps, "value": value, "advantage": advantage, "return": advantage + value}
+
+    def _values(self, steps: Batch, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """On the scale of the critic: of all steps, and after those where a piece ends."""
+        last_obs = take(steps["next_obs"], end)
+        return self._critic(steps["obs"])["value"], self._critic(last_obs)["value"]
 
     def _with_log_prob(self, transitions: Batch) -> Batch:
         """The log-probability of the action in place of all logits."""
@@ -178,6 +183,13 @@ class ActorCriticPolicy(Policy):
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
         return ByEnv(env_id, {"action": self._actions.best(self._logit(obs))})
+
+
+def ends_of(steps: Batch) -> np.ndarray:
+    """Where what follows a step is another episode, another env, or nothing."""
+    end = np.array(steps.get("end", steps["done"]), dtype=bool)
+    end[-1] = True
+    return end
 
 
 def learned(optimizer: Adam, loss: Tensor, metrics: Mapping[str, Tensor]) -> dict[str, Any]:

@@ -73,4 +73,6 @@ class AveragedTarget:
 
 class _Mean(nn.ModuleList):
     def forward(self, obs: Any) -> dict[str, Any]:
-        return {"logit": torch.stack([member(obs)["logit"] for member in self]).mean(dim=0)}
+        outputs = [member(obs) for member in self]
+        mean = torch.stack([output["logit"] for output in outputs]).mean(dim=0)
+        return {**outputs[0], "logit": mean}

@@ -87,6 +87,8 @@ class Policy:
     config: ClassVar[dict[str, Any]] = {}
     action_kinds: ClassVar[tuple[str, ...] | None] = None
     """Kinds of action space that it can act in; None leaves that to the user."""
+    keeps_to_masks: ClassVar[bool | None] = None
+    """Whether it takes only actions that an `action_mask` allows; None leaves that to the user."""
     process_rows: ClassVar[bool] = False
     """True: `_process_transition` wants one env at a time instead of stacked arrays."""
 

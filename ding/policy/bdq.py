@@ -27,6 +27,7 @@ class BDQPolicy(DQNPolicy):
     """DQN whose branches each have their own target and share the value and the encoder."""
 
     action_kinds = ("multi_discrete",)
+    keeps_to_masks = False
 
     @classmethod
     def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:

@@ -99,6 +99,7 @@ class DDPGConfig(PolicyConfig):
 class DDPGPolicy(Policy):
     config_class: ClassVar[type] = DDPGConfig
     action_kinds = ("continuous",)
+    keeps_to_masks = False
     cfg: DDPGConfig
     check_config = staticmethod(check_samples)
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ding.policy.acting import acting_model, epsilon_greedy
+from ding.policy.actions import usable
 from ding.policy.base import Policy, takes_all_envs
 from ding.policy.config import (
     CollectConfig,
@@ -87,6 +88,7 @@ class DQNConfig(PolicyConfig):
 class DQNPolicy(Policy):
     config_class: ClassVar[type] = DQNConfig
     action_kinds = ("discrete",)
+    keeps_to_masks: ClassVar[bool] = True
     cfg: DQNConfig
     check_config = staticmethod(check_samples)
 
@@ -133,9 +135,9 @@ class DQNPolicy(Policy):
 
     @torch.no_grad()
     def _target_q(self, batch: Batch) -> Tensor:
-        next_q = self._target.module(batch["next_obs"])["logit"]
+        next_q = usable(self._target.module(batch["next_obs"]))
         if self.cfg.learn.double_q:
-            best = self._model(batch["next_obs"])["logit"].argmax(dim=1, keepdim=True)
+            best = usable(self._model(batch["next_obs"])).argmax(dim=1, keepdim=True)
             next_value = next_q.gather(1, best).squeeze(1)
         else:
             next_value = next_q.amax(dim=1)
@@ -146,7 +148,7 @@ class DQNPolicy(Policy):
         """What the target network says of the next observation, and the best action there."""
         output = self._target.module(batch["next_obs"])
         picker = self._model(batch["next_obs"]) if self.cfg.learn.double_q else output
-        return output, picker["logit"].argmax(dim=-1)
+        return output, usable(picker).argmax(dim=-1)
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr", "total_loss", "q_value", "target_q_value"]
@@ -156,7 +158,9 @@ class DQNPolicy(Policy):
 
     def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": epsilon_greedy(self._q(obs)["logit"], eps, self._rng)})
+        output = self._q(obs)
+        action = epsilon_greedy(usable(output), eps, self._rng, output.get("action_mask"))
+        return ByEnv(env_id, {"action": action})
 
     @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
@@ -167,7 +171,7 @@ class DQNPolicy(Policy):
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": self._q(obs)["logit"].argmax(axis=1)})
+        return ByEnv(env_id, {"action": usable(self._q(obs)).argmax(axis=1)})
 
     def _init_command(self) -> None:
         eps = self.cfg.other.eps

@@ -74,6 +74,7 @@ class PDQNPolicy(DQNPolicy):
 
     config_class = PDQNConfig
     action_kinds = ("hybrid",)
+    keeps_to_masks = False
     cfg: PDQNConfig
 
     @classmethod

@@ -148,7 +148,7 @@ def clipped_policy_loss(
     """Loss of the policy, mean entropy (to be maximised) and metrics."""
     advantage = batch["advantage"]
     if learn.adv_norm:
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        advantage = normalised(advantage, batch.get("mask"))
     data = ppo_policy_data(log_prob, log_prob, batch["action"], advantage, batch.get("weight"))
     (policy_loss, entropy_mean), (approx_kl, clipfrac) = policy_error(
         log_prob, batch["log_prob"], entropy, data, learn.clip_ratio, learn.dual_clip
@@ -160,3 +160,13 @@ def clipped_policy_loss(
         "clipfrac": clipfrac,
     }
     return policy_loss, entropy_mean, metrics
+
+
+def normalised(x: Tensor, mask: Tensor | None) -> Tensor:
+    """To mean 0 and deviation 1, of those that exist by `mask` (floats); None: all do."""
+    if mask is None:
+        return (x - x.mean()) / (x.std() + 1e-8)
+    count = mask.sum()
+    centred = x - (mask * x).sum() / count
+    variance = (mask * centred.square()).sum() / (count - 1).clamp(min=1)
+    return centred / (variance.sqrt() + 1e-8)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -19,7 +20,13 @@ from ding.policy.acting import epsilon_greedy
 from ding.policy.base import takes_all_envs
 from ding.policy.config import at_least, check_samples
 from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNOtherConfig, DQNPolicy
-from ding.policy.recurrent import RecurrentActor, recurrent_step
+from ding.policy.recurrent import (
+    RecurrentActor,
+    recurrent_step,
+    stored_state,
+    with_last_obs,
+    with_state,
+)
 from ding.rl_utils.adder import nstep_transitions
 from ding.rl_utils.td import picked, sequence_returns
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
@@ -63,12 +70,13 @@ class R2D2Config(DQNConfig):
         if self.random_collect_size:
             raise ConfigError(
                 f"policy.random_collect_size = {self.random_collect_size}: random steps have no "
-                "recurrent state to store; start with other.eps.start = 1 instead"
+                "recurrent state to store; explore more by policy.other.eps instead"
             )
 
 
 class R2D2Policy(DQNPolicy):
     config_class = R2D2Config
+    keeps_to_masks = False
     cfg: R2D2Config
 
     @staticmethod
@@ -96,7 +104,7 @@ class R2D2Policy(DQNPolicy):
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         mask = batch["mask"].T > 0  # (T, B): steps that exist
-        obs = _observations(batch["obs"], batch["next_obs"], mask)
+        obs = with_last_obs(batch["obs"], batch["next_obs"], mask)
         q = self._unrolled(self._model, obs, batch)  # (T + 1, B, A)
         target = self._targets(q.detach(), obs, mask, batch)
         q_taken = picked(q[:-1], batch["action"].T)
@@ -138,10 +146,10 @@ class R2D2Policy(DQNPolicy):
 
     def _unrolled(self, module: nn.Module, obs: Any, batch: Batch) -> Tensor:
         """Q-values (T + 1, B, A); from the steps after burn-in no gradient flows back into it."""
-        state = tree_map(lambda leaf: leaf.squeeze(2).transpose(0, 1), batch["prev_state"])
+        state = stored_state(batch["prev_state"])
         parts = []
         for part in split_burn_in(obs, self.cfg.burnin_step):
-            output = module({"obs": part, "prev_state": state})
+            output = module(with_state(part, state))
             parts.append(output["logit"])
             state = tree_map(Tensor.detach, _joined(output["next_state"]))
         return torch.cat(parts)
@@ -154,7 +162,9 @@ class R2D2Policy(DQNPolicy):
     def _init_collect(self) -> None:
         self._collector = self._new_actor()
 
-    def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
+    def _forward_collect(  # type: ignore[override]
+        self, data: Mapping[int, Any], eps: float | np.ndarray = 0.0
+    ) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
         q, origin = self._collector(env_id, obs)
         return ByEnv(env_id, {"action": epsilon_greedy(q, eps, self._rng), "origin": origin})
@@ -171,9 +181,13 @@ class R2D2Policy(DQNPolicy):
         steps = columns_of(transitions)
         if self._cfg.learn.ignore_done:
             steps = {**steps, "truncated": steps["done"]}
-        discount = nstep_transitions(steps, 1, self.cfg.discount_factor)["discount"]
+        discount = nstep_transitions(steps, 1, 1.0)["discount"] * self._gamma(steps)
         kept = {k: v for k, v in steps.items() if k not in ("truncated", "end")}
         return Rows({**kept, "discount": discount})
+
+    def _gamma(self, steps: Batch) -> float | np.ndarray:
+        """The same for all steps, or one for each."""
+        return self.cfg.discount_factor
 
     def _get_nstep(self) -> int:
         return 1  # The collector need not wait for later steps: sequences have them.
@@ -199,18 +213,6 @@ class R2D2Policy(DQNPolicy):
 
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
         self._evaluator.reset(data_id)
-
-
-def _observations(obs: Any, next_obs: Any, mask: Tensor) -> Any:
-    """(B, T, ...) each to (T + 1, B, ...): what was seen, with what came after the last step.
-
-    Padding repeats the last step; there its `next_obs` is where the episode has ended.
-    """
-    if isinstance(obs, dict):
-        return {key: _observations(obs[key], next_obs[key], mask) for key in obs}
-    exists = mask.T.reshape(*mask.T.shape, *[1] * (obs.ndim - 2))
-    seen = torch.where(exists, obs, next_obs)
-    return torch.cat([seen, next_obs[:, -1:]], dim=1).transpose(0, 1)
 
 
 def split_burn_in(obs: Any, burn_in: int) -> list[Any]:

@@ -8,8 +8,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from ding.policy.acting import random_allowed
 from ding.policy.base import CollectMode
-from ding.utils.batch import ByEnv, stack
+from ding.utils.batch import ByEnv, stack, stacked_of
 from ding.utils.seed import new_generator
 
 
@@ -31,14 +32,16 @@ class PolicyFactory:
 
         def forward(data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
             assert action_space is not None
-            env_id = data.ids if isinstance(data, ByEnv) else np.array(list(data), dtype=np.int64)
-            return ByEnv(env_id, {"action": random_actions(action_space, len(env_id), rng)})
+            env_id, obs = stacked_of(data)
+            return ByEnv(env_id, {"action": random_actions(action_space, len(env_id), rng, obs)})
 
         return policy._replace(forward=forward)
 
 
-def random_actions(space: gym.Space, n: int, rng: np.random.Generator) -> Any:
-    """`n` actions of the space, stacked."""
+def random_actions(space: gym.Space, n: int, rng: np.random.Generator, obs: Any = None) -> Any:
+    """`n` actions of the space, stacked; an 'action_mask' in `obs` says which are allowed."""
+    if isinstance(obs, dict) and "action_mask" in obs:
+        return _masked_actions(space, n, rng, obs["action_mask"])
     if isinstance(space, gym.spaces.Dict):
         return {key: random_actions(part, n, rng) for key, part in space.items()}
     if isinstance(space, gym.spaces.Tuple):
@@ -49,6 +52,13 @@ def random_actions(space: gym.Space, n: int, rng: np.random.Generator) -> Any:
         return rng.uniform(space.low, space.high, (n, *space.shape)).astype(space.dtype)
     space.seed(int(rng.integers(2**31)))
     return stack([space.sample() for _ in range(n)])
+
+
+def _masked_actions(space: gym.Space, n: int, rng: np.random.Generator, mask: np.ndarray) -> Any:
+    """The mask is for a discrete action, or the type of a hybrid one."""
+    if isinstance(space, gym.spaces.Dict):
+        return {**random_actions(space, n, rng), "action_type": random_allowed(mask, rng)}
+    return random_allowed(mask, rng)
 
 
 def get_random_policy(

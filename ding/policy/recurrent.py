@@ -1,6 +1,6 @@
-"""Acting with networks that remember: one step at a time, a state for every env's episode.
+"""Networks that remember: acting one step at a time, and what sequences of such steps are made of.
 
-Letters in shapes: N envs, A actions.
+Letters in shapes: N envs, A actions, T steps of a sequence, B batch, L layers, H hidden size.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ding.policy.actions import usable
+from ding.torch_utils.data_helper import to_ndarray
 from ding.utils.batch import Batch, stack, tree_map
 from ding.utils.data.collate_fn import as_tensor
 
-Step = Callable[[nn.Module, Any, list[Any]], tuple[Tensor, list[Any], Any]]
+_INPUTS = {"obs", "action_mask", "prev_action", "prev_reward_extrinsic", "beta"}
+
+Step = Callable[[nn.Module, Any, list[Any]], tuple[Any, list[Any], Any]]
 """Model, observations and N states (None: begins) to logits, states after, columns to store."""
 
 
@@ -27,7 +31,7 @@ class RecurrentActor:
         self._states: dict[int, Any] = {}
         self._episodes: dict[int, int] = {}
 
-    def __call__(self, env_id: np.ndarray, obs: Any) -> tuple[np.ndarray, Batch]:
+    def __call__(self, env_id: np.ndarray, obs: Any) -> tuple[Any, Batch]:
         """Logits (N, A), and columns that say where these steps belong."""
         ids = env_id.tolist()
         states = [self._states.get(i) for i in ids]
@@ -44,7 +48,8 @@ class RecurrentActor:
             # Not the env's own number: steps of a dropped episode must not be joined to the next.
             "env_id": np.array([self._episodes[i] for i in ids]),
         }
-        return logit.cpu().numpy(), origin if before is None else {**origin, "prev_state": before}
+        columns = origin if before is None else {**origin, "prev_state": before}
+        return to_ndarray(logit), columns
 
     def reset(self, env_id: Iterable[int] | None = None) -> None:
         for i in list(self._states) if env_id is None else env_id:
@@ -59,10 +64,34 @@ class RecurrentActor:
 
 def recurrent_step(
     model: nn.Module, obs: Any, states: list[Any]
-) -> tuple[Tensor, list[Any], dict[str, np.ndarray]]:
+) -> tuple[Any, list[Any], dict[str, np.ndarray]]:
     """For networks with `prev_state` and `next_state`; the states before are stored as columns."""
-    output = model({"obs": obs, "prev_state": states}, inference=True)
+    output = model(with_state(obs, states), inference=True)
     after = output["next_state"]
     zero = tree_map(torch.zeros_like, after[0])
     before = stack([zero if state is None else state for state in states])
-    return output["logit"], after, before
+    return usable(output), after, before
+
+
+def with_state(obs: Any, state: Any) -> dict[str, Any]:
+    """What such networks take; what comes with the observation itself goes in beside it."""
+    together = isinstance(obs, dict) and {"obs"} < set(obs) <= _INPUTS
+    return {**(obs if together else {"obs": obs}), "prev_state": state}
+
+
+def stored_state(column: Any) -> Any:
+    """States as they are stored, (B, L, 1, H), to one for a batch of sequences, (L, B, H)."""
+    return tree_map(lambda leaf: leaf.squeeze(2).transpose(0, 1), column)
+
+
+def with_last_obs(obs: Any, next_obs: Any, mask: Tensor) -> Any:
+    """(B, T, ...) each to (T + 1, B, ...): what was seen, with what came after the last step.
+
+    Padding repeats the last step; there its `next_obs` is where the episode has ended. Of
+    `next_obs`, that of the last step alone, (B, 1, ...), will do. `mask` (T, B): steps that exist.
+    """
+    if isinstance(obs, dict):
+        return {key: with_last_obs(obs[key], next_obs[key], mask) for key in obs}
+    exists = mask.T.reshape(*mask.T.shape, *[1] * (obs.ndim - 2))
+    seen = torch.where(exists, obs, next_obs)
+    return torch.cat([seen, next_obs[:, -1:]], dim=1).transpose(0, 1)

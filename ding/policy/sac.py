@@ -69,6 +69,7 @@ class SACConfig(PolicyConfig):
 class SACPolicy(Policy):
     config_class = SACConfig
     action_kinds = ("continuous",)
+    keeps_to_masks = False
     cfg: SACConfig
     check_config = staticmethod(check_samples)
 

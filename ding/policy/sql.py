@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ding.policy.acting import epsilon_greedy
+from ding.policy.actions import usable
 from ding.policy.config import at_least
 from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNPolicy
 from ding.rl_utils.td_q import soft_value
@@ -63,17 +64,21 @@ class SQLPolicy(DQNPolicy):
 
     @torch.no_grad()
     def _target_q(self, batch: Batch) -> Tensor:
-        next_q = self._target.module(batch["next_obs"])["logit"]
+        next_q = usable(self._target.module(batch["next_obs"]))
         return batch["reward"] + batch["discount"] * soft_value(next_q, self.cfg.learn.alpha)
 
     def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
         env_id, obs = stacked_of(data)
-        logit = self._q(obs)["logit"] / np.float32(self._alpha)
-        return ByEnv(env_id, {"action": epsilon_softmax(logit, eps, self._rng)})
+        output = self._q(obs)
+        logit = usable(output) / np.float32(self._alpha)
+        action = epsilon_softmax(logit, eps, self._rng, output.get("action_mask"))
+        return ByEnv(env_id, {"action": action})
 
 
-def epsilon_softmax(logit: np.ndarray, eps: float, rng: np.random.Generator) -> np.ndarray:
+def epsilon_softmax(
+    logit: np.ndarray, eps: float, rng: np.random.Generator, allowed: np.ndarray | None = None
+) -> np.ndarray:
     """(N, A) to (N,): any action with probability eps, else one drawn from the softmax."""
     # The greedy choice among logits with Gumbel noise is a draw from their softmax.
     noisy = logit - np.log(rng.standard_exponential(logit.shape, dtype=np.float32))
-    return epsilon_greedy(noisy, eps, rng)
+    return epsilon_greedy(noisy, eps, rng, allowed)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ding.policy.actions import usable
 from ding.policy.dqn import DQNCollectConfig, DQNOtherConfig, EpsConfig
 from ding.policy.sac import Temperature
 from ding.policy.sql import SQLConfig, SQLLearnConfig, SQLPolicy
@@ -113,7 +114,7 @@ class SQNPolicy(SQLPolicy):
         td_error = q.gather(2, index).squeeze(-1) - target  # (2, B)
         weight = batch.get("weight")
         squared = td_error.square() if weight is None else weight * td_error.square()
-        log_pi = torch.log_softmax(output["logit"].detach() / batch["alpha"], dim=-1)
+        log_pi = torch.log_softmax(usable(output).detach() / batch["alpha"], dim=-1)
         metrics = {
             "q_value": q.detach().mean(),
             "target_q_value": target.mean(),
@@ -124,7 +125,7 @@ class SQNPolicy(SQLPolicy):
 
     @torch.no_grad()
     def _target_q(self, batch: Batch) -> Tensor:
-        next_q = self._target.module(batch["next_obs"])["logit"]  # the smaller of two
+        next_q = usable(self._target.module(batch["next_obs"]))  # the smaller of two
         return batch["reward"] + batch["discount"] * soft_value(next_q, batch["alpha"])
 
     def _alpha_loss(self, entropy: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

@@ -1,0 +1,37 @@
+"""NGU without intrinsic rewards on CartPole-v1 (episodes of 500 steps)."""
+
+main_config = dict(
+    exp_name="cartpole_ngu_seed0",
+    env=dict(
+        env_id="CartPole-v1",
+        env_wrapper=["obs_plus_prev_action_reward"],
+        collector_env_num=8,
+        evaluator_env_num=20,
+        n_evaluator_episode=100,
+        stop_value=490,  # a margin over the usual 475, so that other starts reach that too
+    ),
+    policy=dict(
+        model=dict(encoder_hidden_size_list=[64], head_hidden_size=64, lstm_type="gru"),
+        discount_factor=0.99,
+        discount_factor_min=0.97,
+        nstep=3,
+        burnin_step=4,
+        learn_unroll_len=16,
+        learn=dict(
+            update_per_collect=2,
+            batch_size=32,
+            learning_rate=0.001,
+            target_update_freq=50,
+            grad_clip_type="clip_norm",
+            grad_clip_value=10.0,
+        ),
+        collect=dict(n_sample=32),
+        eval=dict(evaluator=dict(eval_freq=500)),
+        other=dict(
+            eps=dict(base=0.2, alpha=2.0),  # index 0 is evaluated: it has to see long episodes
+            replay_buffer=dict(replay_buffer_size=50000),
+        ),
+    ),
+)
+
+create_config = dict(env_manager=dict(type="base"), policy=dict(type="ngu"))

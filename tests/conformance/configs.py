@@ -1,0 +1,104 @@
+"""The smallest config of any algorithm for one cell; no algorithm is named here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ding.entry import serial_pipeline, serial_pipeline_onpolicy
+from ding.policy import Policy, get_policy_cls
+
+from . import worlds
+from .claims import CLAIMS, Cell
+
+EXP_NAME = "run"
+_UNROLL = 4
+_MODEL: dict[str, Any] = dict(
+    actor_head_hidden_size=8,
+    critic_head_hidden_size=8,
+    head_hidden_size=8,
+    num_quantiles=4,
+    quantile_embedding_size=4,
+    n_atom=5,
+    layer_num=1,
+    hidden_size=8,
+    att_head_dim=4,
+    att_layer_num=1,
+    memory_len=4,
+)
+_POLICY: dict[str, Any] = dict(burnin_step=2, learn_unroll_len=_UNROLL)
+_LEARN: dict[str, Any] = dict(
+    update_per_collect=2,
+    epoch_per_collect=2,
+    aux_freq=1,
+    aux_train_epoch=1,
+    learning_rate_quantile=1e-3,  # as large as that of the others
+)
+
+
+def config_of(cell: Cell, n_step: int = 16, **env: Any) -> list[dict[str, Any]]:
+    """[main_config, create_config] that collects about `n_step` steps at a time."""
+    claim = CLAIMS[cell.algorithm]
+    default = get_policy_cls({"type": cell.algorithm}).default_config()
+    policy: dict[str, Any] = _known(_POLICY, default)
+    if default.random_collect_size:
+        policy["random_collect_size"] = n_step
+    if "action_space" in default and cell.action in claim.actions:
+        several = cell.action == "multi_discrete"
+        policy["action_space"] = "discrete" if several else cell.action
+    policy["collect"] = _collect(default.collect, n_step)
+    n_sample = policy["collect"].get("n_sample", n_step)
+    if default.on_policy and "learn_unroll_len" in default:
+        n_sample //= _UNROLL  # a batch counts sequences, a collect steps
+    policy["learn"] = dict(batch_size=n_sample // 2, **_known(_LEARN, default.learn))
+    policy["eval"] = dict(evaluator=dict(eval_freq=4))
+    if not default.on_policy:
+        policy["other"] = dict(replay_buffer=dict(replay_buffer_size=200))
+    policy["model"] = _model(cell, {**default, **policy})
+    main = dict(
+        exp_name=EXP_NAME,
+        env=dict(
+            observation=cell.observation,
+            action=cell.action,
+            masked=cell.masked,
+            collector_env_num=2,
+            evaluator_env_num=2,
+            n_evaluator_episode=2,
+            stop_value=1e9,
+            env_wrapper=list(claim.env_wrapper),
+            **env,
+        ),
+        policy=policy,
+    )
+    create = dict(
+        env=dict(type="conformance_world", import_names=[worlds.__name__]),
+        policy=dict(type=cell.algorithm),
+    )
+    return [main, create]
+
+
+def _known(small: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in small.items() if name in default}
+
+
+def _collect(default: Mapping[str, Any], n_step: int) -> dict[str, Any]:
+    if default["n_episode"] is not None:
+        return dict(n_episode=n_step // 4)
+    if default["unroll_len"] > 1:
+        return dict(unroll_len=_UNROLL, n_sample=n_step // _UNROLL)
+    return dict(n_sample=n_step)
+
+
+def _model(cell: Cell, policy: Mapping[str, Any]) -> dict[str, Any]:
+    """One size per layer; images have three convolutions first."""
+    sizes = [4, 4, 4, 8] if cell.observation == "image" else [8]
+    small = {**_MODEL, "encoder_hidden_size_list": sizes}
+    valid = get_policy_cls({"type": cell.algorithm}).model_signature(policy)
+    return _known(small, dict.fromkeys(valid or ()))
+
+
+def trained(config: list[dict[str, Any]], **limits: Any) -> Policy:
+    """The policy after a run through its pipeline."""
+    default = get_policy_cls(config[1]["policy"]).default_config()
+    pipeline = serial_pipeline_onpolicy if default.on_policy else serial_pipeline
+    return pipeline(config, seed=0, **limits)

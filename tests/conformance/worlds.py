@@ -1,0 +1,120 @@
+"""A tiny env for every kind of observation and action, strict about what it is given.
+
+Episodes last 5 to 8 steps; some terminate, some are cut off. What is seen does not depend on the
+actions, what is rewarded does. An action outside of the space, or that the mask forbids, raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from ding.envs import DingEnvWrapper
+from ding.utils.registry import ENV_REGISTRY
+
+N_CHOICE = 3
+_ARGS = spaces.Box(np.array([-2, -1], np.float32), np.array([2, 3], np.float32))
+_OBSERVATIONS: dict[str, spaces.Space[Any]] = {
+    "vector": spaces.Box(-np.inf, np.inf, (3,), dtype=np.float32),
+    "image": spaces.Box(0, 255, (2, 36, 36), dtype=np.uint8),
+    "dict": spaces.Dict(
+        {
+            "near": spaces.Box(-np.inf, np.inf, (3,), dtype=np.float32),
+            "far": spaces.Box(-np.inf, np.inf, (2,), dtype=np.float32),
+        }
+    ),
+}
+_ACTIONS: dict[str, spaces.Space[Any]] = {
+    "discrete": spaces.Discrete(N_CHOICE),
+    "multi_discrete": spaces.MultiDiscrete([N_CHOICE, N_CHOICE]),
+    "continuous": _ARGS,
+    "hybrid": spaces.Dict({"action_type": spaces.Discrete(N_CHOICE), "action_args": _ARGS}),
+    # Nobody claims these.
+    "tuple": spaces.Tuple([spaces.Discrete(N_CHOICE), _ARGS]),
+    "multi_binary": spaces.MultiBinary(N_CHOICE),
+}
+UNCLAIMED_ACTIONS = ("tuple", "multi_binary")
+
+
+class World(gym.Env[Any, Any]):
+    def __init__(self, observation: str, action: str, masked: bool, end: str, shift: float) -> None:
+        self.observation_space = _OBSERVATIONS[observation]
+        if masked:
+            mask = spaces.Box(0, 1, (N_CHOICE,), dtype=np.int8)
+            self.observation_space = spaces.Dict(
+                {"obs": self.observation_space, "action_mask": mask}
+            )
+        self.action_space = _ACTIONS[action]
+        self._observation, self._masked = observation, masked
+        self._end, self._shift = end, shift
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._left = int(self.np_random.integers(5, 9))
+        self._terminates = bool(self.np_random.integers(2))
+        if self._end != "either":
+            self._terminates = self._end == "terminated"
+        return self._seen(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if not self.action_space.contains(action):
+            raise ValueError(f"{action!r} is no action of {self.action_space}")
+        if self._masked and not self._allowed[_choice(action)]:
+            raise ValueError(f"{action!r} is forbidden by the mask {self._allowed}")
+        # Small: losses that grow linearly from 1 on would not tell one target from another.
+        reward = 0.1 * (float(self.np_random.normal()) + _worth(action))
+        self._left -= 1
+        over = self._left == 0
+        return self._seen(), reward, over and self._terminates, over and not self._terminates, {}
+
+    def _seen(self) -> Any:
+        obs = self._drawn()
+        forbidden = self.np_random.permutation(N_CHOICE)[: self.np_random.integers(1, N_CHOICE)]
+        self._allowed = np.ones(N_CHOICE, dtype=np.int8)
+        self._allowed[forbidden] = 0
+        if not self._masked:
+            return obs
+        return {"obs": obs, "action_mask": self._allowed.copy()}
+
+    def _drawn(self) -> Any:
+        if self._observation == "image":
+            return self.np_random.integers(0, 256, (2, 36, 36), dtype=np.uint8)
+        shift = self._shift if self._left == 0 else 0.0
+        near, far = ((self.np_random.normal(size=n) + shift).astype(np.float32) for n in (3, 2))
+        return near if self._observation == "vector" else {"near": near, "far": far}
+
+
+def _choice(action: Any) -> int:
+    return int(action["action_type"] if isinstance(action, dict) else action)
+
+
+def _worth(action: Any) -> float:
+    parts = action.values() if isinstance(action, dict) else [action]
+    return float(sum(np.sum(part) for part in parts))
+
+
+@ENV_REGISTRY.register("conformance_world")
+class WorldEnv(DingEnvWrapper):
+    config: ClassVar[dict[str, Any]] = {
+        **DingEnvWrapper.config,
+        "observation": "vector",
+        "action": "discrete",
+        # Observations are {'obs', 'action_mask'}.
+        "masked": False,
+        # How episodes end: 'terminated', 'truncated' or 'either', by chance.
+        "end": "either",
+        # Added to the last observation of every episode.
+        "shift": 0.0,
+    }
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        merged = {**self.config, **(cfg or {})}
+        names = ("observation", "action", "masked", "end", "shift")
+        super().__init__(partial(World, **{name: merged[name] for name in names}), merged)
