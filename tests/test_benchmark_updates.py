@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -70,7 +71,7 @@ def test_a_piece_is_the_median_without_the_first(monkeypatch: pytest.MonkeyPatch
 
 
 def linear(*sizes: int) -> int:
-    return sum((a + 1) * b for a, b in zip(sizes, sizes[1:], strict=False))
+    return sum((a + 1) * b for a, b in pairwise(sizes))
 
 
 PARAMETERS = {

@@ -117,7 +117,7 @@ def midpoints(n_quantile: int, like: Tensor) -> Tensor:
 
 
 class _QuantileNetwork(nn.Module):
-    """Values at any fractions: (B, F), (B, N) -> (B, N, A).
+    """Values at any fractions: (B, F), (B, N) -> (B, N, A); (1, N) are the same for all B.
 
     A fraction is embedded by cosines and multiplied with the features.
     """
@@ -138,8 +138,11 @@ class _QuantileNetwork(nn.Module):
         self.register_buffer("frequency", frequency, persistent=False)
 
     def forward(self, x: Tensor, tau: Tensor) -> Tensor:
-        embedding = self.embedding((tau.unsqueeze(-1) * self.frequency).cos())
-        return self.main(x.unsqueeze(-2) * embedding)
+        cosines = (tau.unsqueeze(-1) * self.frequency).cos()
+        # By rows: an activation in place would have to copy whatever is a view of them.
+        embedding = self.embedding(cosines.flatten(0, -2)).unflatten(0, tau.shape)
+        features = x.unsqueeze(-2) * embedding
+        return self.main(features.flatten(0, -2)).unflatten(0, features.shape[:-1])
 
 
 class QuantileHead(nn.Module):

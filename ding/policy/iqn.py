@@ -71,7 +71,7 @@ class IQNPolicy(DQNPolicy):
     def _next(self, batch: Batch) -> tuple[dict[str, Any], Tensor]:
         next_obs, tau = batch["next_obs"], batch["next_tau"]
         picker = self._model if self.cfg.learn.double_q else self._target.module
-        even = midpoints(tau.shape[1], tau).expand_as(tau)
+        even = midpoints(tau.shape[1], tau).unsqueeze(0)
         action = usable(picker(next_obs, tau=even)).argmax(dim=1)
         return self._target.module(next_obs, tau=tau), action
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -87,8 +87,8 @@ class PPOConfig(PolicyConfig):
 
 
 class PPOPolicy(ActorCriticPolicy):
-    config_class = PPOConfig
-    action_kinds = ("discrete", "multi_discrete", "continuous", "hybrid")
+    config_class: ClassVar[type] = PPOConfig
+    action_kinds: ClassVar[tuple[str, ...]] = (*ActorCriticPolicy.action_kinds, "hybrid")
     cfg: PPOConfig
     check_config = staticmethod(check_samples)
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ding.policy.actor_critic import ends_of
+from ding.policy.actor_critic import ActorCriticPolicy, ends_of
 from ding.policy.config import at_least, one_of, unused
 from ding.policy.ppo import PPOConfig, PPOLearnConfig, PPOPolicy, ppo_loss
 from ding.policy.recurrent import (
@@ -82,7 +82,7 @@ def cut(end: np.ndarray, unroll_len: int) -> Sequences:
 
 class PPORecurrentPolicy(PPOPolicy):
     config_class = PPORecurrentConfig
-    action_kinds = ("discrete", "multi_discrete", "continuous")
+    action_kinds = ActorCriticPolicy.action_kinds
     cfg: PPORecurrentConfig
 
     @classmethod
@@ -125,12 +125,12 @@ class PPORecurrentPolicy(PPOPolicy):
     # --- collecting ----------------------------------------------------------------------------
 
     def _init_collect(self) -> None:
-        self._collector = self._new_actor()
+        self._collector = self._new_actor(self._rng)
         if "learn" not in self.fields:
             self._return_scale = RunningScale()
 
-    def _new_actor(self) -> RecurrentActor:
-        return RecurrentActor(self._model, recurrent_step, self._rng)
+    def _new_actor(self, rng: np.random.Generator) -> RecurrentActor:
+        return RecurrentActor(self._model, recurrent_step, rng)
 
     def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
@@ -177,7 +177,8 @@ class PPORecurrentPolicy(PPOPolicy):
     # --- evaluating ----------------------------------------------------------------------------
 
     def _init_eval(self) -> None:
-        self._evaluator = self._new_actor()
+        # Numbers of its own: how often is evaluated must not change what is collected.
+        self._evaluator = self._new_actor(np.random.default_rng(0))
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -75,7 +75,7 @@ class R2D2Config(DQNConfig):
 
 
 class R2D2Policy(DQNPolicy):
-    config_class = R2D2Config
+    config_class: ClassVar[type] = R2D2Config
     keeps_to_masks = False
     cfg: R2D2Config
 
@@ -156,11 +156,11 @@ class R2D2Policy(DQNPolicy):
 
     # --- acting --------------------------------------------------------------------------------
 
-    def _new_actor(self) -> RecurrentActor:
-        return RecurrentActor(self._model, recurrent_step, self._rng)
+    def _new_actor(self, rng: np.random.Generator) -> RecurrentActor:
+        return RecurrentActor(self._model, recurrent_step, rng)
 
     def _init_collect(self) -> None:
-        self._collector = self._new_actor()
+        self._collector = self._new_actor(self._rng)
 
     def _forward_collect(  # type: ignore[override]
         self, data: Mapping[int, Any], eps: float | np.ndarray = 0.0
@@ -205,7 +205,8 @@ class R2D2Policy(DQNPolicy):
         self._collector.load_state_dict(state)
 
     def _init_eval(self) -> None:
-        self._evaluator = self._new_actor()
+        # Numbers of its own: how often is evaluated must not change what is collected.
+        self._evaluator = self._new_actor(np.random.default_rng(0))
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)

@@ -94,13 +94,25 @@ def test_trains_evaluates_and_goes_on(cell: Cell, tmp_path: Path) -> None:
 
     checkpoint = directory / "ckpt" / f"iteration_{first['train_iter']}.pth.tar"
     again = evaluate(config, seed=0, load_path=checkpoint)
-    assert list(again.reward) == first["eval_value_raw"]
+    assert list(again.reward) == pytest.approx(first["eval_value_raw"], abs=1e-6)
 
     trained(config, max_env_step=SECOND, resume=True)
     second = result_of(directory)
     assert second["env_step"] >= SECOND and second["train_iter"] > first["train_iter"]
     assert second["curve"][: len(first["curve"])] == first["curve"]
     assert second["dropped_steps"] == 0
+
+
+@pytest.mark.parametrize("algorithm", CLAIMS)
+def test_a_run_that_goes_on_is_the_one_without_a_break(algorithm: str, tmp_path: Path) -> None:
+    whole, cut = config_of(home(algorithm)), config_of(home(algorithm))
+    cut[0]["exp_name"] = "cut"
+    trained(whole, max_env_step=SECOND)
+    trained(cut, max_env_step=FIRST)
+    trained(cut, max_env_step=SECOND, resume=True)
+    names = (EXP_NAME, "cut")
+    a, b = (leaves(learner_of(tmp_path / name, STATE_NAME)["policy"]) for name in names)
+    assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
 def once_trained(algorithm: str, **env: Any) -> Policy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from ding.worker import SampleCollector, SequenceReplayBuffer
 from policy.fakes import losses_of
 from policy.q_fakes import needs_compiler, shake_target
 from policy.test_r2d2 import BURN_IN, UNROLL, sequences, shortened
-from policy.test_time_limits import GAMMA, LENGTH, TERMINATED, FiveSteps
+from policy.test_time_limits import LENGTH, FiveSteps
 
 N = 3
 
@@ -156,7 +157,7 @@ def test_learns_one_batch_and_leaves_the_target_alone() -> None:
     batch["discount"][:] = 0
     before = [p.detach().clone() for p in policy._target.module.parameters()]
     own = [p.detach().clone() for p in policy._model.parameters()]
-    losses = losses_of(policy, batch, 99)
+    losses = losses_of(policy, batch, 60)
     assert losses[-1] < 0.3 * losses[0]
     pairs = zip(before, policy._target.module.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
@@ -291,19 +292,36 @@ def test_collected_steps() -> None:
     assert (columns["next_obs"].argmax(axis=-1) == step + 1).all()
 
 
+def test_running_episodes_are_remembered_when_resuming() -> None:
+    policy, other = (ngu(obs=LENGTH + 1, actions=2) for _ in range(2))
+    with collector_of(policy, True) as first, collector_of(other, True) as second:
+        first.collect(n_sample=3 * N)  # in the middle of an episode
+        second.load_state_dict(deepcopy(first.state_dict()))
+        other.rng.bit_generator.state = policy.rng.bit_generator.state
+        kwargs = {"eps": {0: 0.1, 1: 0.5, 2: 0.9}}
+        one, two = (
+            collector.collect(n_sample=40, policy_kwargs=kwargs).columns  # type: ignore[attr-defined]
+            for collector in (first, second)
+        )
+    for key in ("obs", "action", "prev_action", "prev_reward_extrinsic", "beta", "discount"):
+        assert np.array_equal(one[key], two[key]), key
+    assert np.array_equal(one["prev_state"]["h"], two["prev_state"]["h"])
+    assert not one["begins"][0] and one["prev_action"][0] >= 0
+
+
 @pytest.mark.parametrize("terminates", [True, False])
 def test_each_policy_learns_the_value_of_its_own_discount(terminates: bool) -> None:
     """Truncated episodes are worth 1 / (1 - gamma); all of them share one network."""
-    learn = dict(learning_rate=0.01, target_update_freq=10, value_rescale=False)
+    learn = dict(learning_rate=0.01, target_update_freq=5, value_rescale=False)
     gru = dict(lstm_type="gru")
-    gammas: dict[str, Any] = dict(discount_factor=GAMMA, discount_factor_min=0.6)
+    gammas: dict[str, Any] = dict(discount_factor=0.8, discount_factor_min=0.2)
     policy = ngu(
         obs=LENGTH + 1, actions=2, nstep=3, burnin_step=1, learn=learn, model=gru, **gammas
     )
     buffer = SequenceReplayBuffer(dict(unroll_len=4, burn_in=1))
     with collector_of(policy, terminates) as collector:
         buffer.push(collector.collect(n_sample=450, policy_kwargs={"eps": 0.5}))
-    for _ in range(350):
+    for _ in range(150):
         policy.learn_mode.forward(buffer.sample(32))
     obs = np.eye(LENGTH + 1, dtype=np.float32)[:LENGTH]
     inputs = {
@@ -311,12 +329,11 @@ def test_each_policy_learns_the_value_of_its_own_discount(terminates: bool) -> N
         "prev_action": np.array([-1, 0, 1, 0, 1]),
         "prev_reward_extrinsic": np.array([0, 10, 10, 10, 10], np.float32),
     }
-    for beta, gamma in ((0, GAMMA), (1, 0.8), (2, 0.6)):
+    for beta, gamma in ((0, 0.8), (1, 0.6), (2, 0.2)):
         value = q_of(policy._model, {**inputs, "beta": np.full(LENGTH, beta)}, None).max(axis=1)
         left = [sum(gamma**i for i in range(LENGTH - k)) for k in range(LENGTH)]
-        assert beta or left == pytest.approx(TERMINATED)
         wanted = left if terminates else [1 / (1 - gamma)] * LENGTH
-        assert value == pytest.approx(wanted, abs=0.9)
+        assert value == pytest.approx(wanted, abs=0.5)
 
 
 # --- as a whole ----------------------------------------------------------------------------------
