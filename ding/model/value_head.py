@@ -178,7 +178,7 @@ class QuantileHead(nn.Module):
     def forward(
         self, x: Tensor, num_quantiles: int | None = None, tau: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """`tau` (B, N) are fractions that somebody else has drawn."""
+        """`tau` (B, N), or (1, N) for all, are fractions that somebody else has drawn."""
         if tau is None:
             tau = self._fractions(x, num_quantiles or self.num_quantiles)
         q = self.main(x, tau)

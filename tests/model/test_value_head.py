@@ -59,6 +59,15 @@ def test_implicit_quantiles_are_drawn_while_training_only():
     assert torch.allclose(head.main(X, tau.T)[:, 1], again["q"][1], atol=1e-6)
 
 
+def test_fractions_can_be_the_same_for_all():
+    head = QuantileHead(8, 3, layer_num=2, num_quantiles=4)
+    even = midpoints(4, X).unsqueeze(0)
+    for_each = head(X, tau=even.expand(5, -1))
+    assert torch.allclose(head(X, tau=even)["q"], for_each["q"], atol=1e-6)
+    over_time = head(X.expand(2, 5, 8), tau=even.expand(2, 5, 4))["logit"]
+    assert torch.allclose(over_time[1], for_each["logit"], atol=1e-6)
+
+
 def test_risk_bends_the_values_not_the_quantiles():
     calm = QuantileHead(8, 3).eval()
     torch.manual_seed(0)
