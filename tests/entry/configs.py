@@ -48,8 +48,8 @@ SAC: dict[str, Any] = dict(
         random_collect_size=40,
         model=dict(actor_head_hidden_size=16, critic_head_hidden_size=16),
         learn=dict(batch_size=16, update_per_collect=1),
-        collect=dict(n_sample=1),
-        eval=dict(evaluator=dict(eval_freq=40)),
+        collect=dict(n_sample=5),
+        eval=dict(evaluator=dict(eval_freq=20)),
         other=dict(replay_buffer=dict(replay_buffer_size=1000)),
     ),
 )
