@@ -6,12 +6,10 @@ Prints tables and writes benchmarks/results.json and benchmarks/collector/result
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from itertools import zip_longest
 from statistics import median
 from typing import Any
@@ -26,10 +24,11 @@ from benchmarks.measure import (
     Result,
     bench,
     check_same_work,
-    commit,
-    machine,
+    keep_rows,
     rate,
     ratio_of,
+    say,
+    stamp,
 )
 
 OTHER_CASES = ("replay", "returns", "updates")
@@ -88,7 +87,7 @@ def measure(bench: Bench, lines: Sequence[Line], repeats: int) -> dict[Entrant, 
     """Results of all rounds; an entrant that fails once is out."""
     results: dict[Entrant, list[Result]] = {e: [] for e in entrants_of(lines)}
     for round_number in range(repeats):
-        found = bench.round(list(results))
+        found = bench.round({entrant: bench.command(entrant) for entrant in results})
         for entrant in list(results):
             if entrant not in found:
                 del results[entrant]
@@ -96,7 +95,7 @@ def measure(bench: Bench, lines: Sequence[Line], repeats: int) -> dict[Entrant, 
             results[entrant].append(found[entrant])
             what = " ".join([entrant.side, entrant.name, *entrant.options])
             seconds = found[entrant]["seconds"]
-            _say(f"round {round_number + 1}: {what}, threads {entrant.threads}: {seconds:.2f} s")
+            say(f"round {round_number + 1}: {what}, threads {entrant.threads}: {seconds:.2f} s")
     return results
 
 
@@ -216,12 +215,7 @@ def main() -> None:
 
 def run_training(args: argparse.Namespace, cases: Sequence[str]) -> list[str]:
     """Measure, keep and print; gives the titles of what failed."""
-    about = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit(),
-        "machine": machine(),
-        "quick": args.quick,
-    }
+    about = {**stamp(), "quick": args.quick}
     rows: list[dict[str, Any]] = []
     failures: list[str] = []
     with bench(args.peers, args.quick) as runner:
@@ -229,17 +223,9 @@ def run_training(args: argparse.Namespace, cases: Sequence[str]) -> list[str]:
             found, failed = rows_of(runner, case, args.repeats or (1 if args.quick else 3))
             rows += found
             failures += failed
-    _keep([about | row for row in rows])
+    keep_rows(HERE / "results.json", [about | row for row in rows])
     print(_summary(about, rows))
     return failures
-
-
-def _keep(rows: Sequence[dict[str, Any]]) -> None:
-    """Every row has its own stamp: what was not measured this time stays as it was."""
-    path = HERE / "results.json"
-    stored = json.loads(path.read_text())["rows"] if path.exists() else []
-    latest = {row["title"]: row for row in (*stored, *rows)}
-    path.write_text(json.dumps({"rows": list(latest.values())}, indent=1) + "\n")
 
 
 def rows_of(runner: Bench, case: str, repeats: int) -> tuple[list[dict[str, Any]], list[str]]:
@@ -260,10 +246,6 @@ def _summary(about: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     warning = "\nThe machine was busy when this began: the numbers are rough." if busy else ""
     stamp = f"{about['date']}, commit {about['commit']}"
     return f"{stamp}\n{where}{warning}\n\n{table(rows)}\n\n{NOTES}"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,14 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 HERE = Path(__file__).resolve().parent
 PEERS = HERE / ".venv-peers"
@@ -28,6 +29,7 @@ REQUIREMENTS = (
 )
 
 Result = dict[str, Any]
+Key = TypeVar("Key", bound=Hashable)
 
 
 class BenchmarkError(Exception):
@@ -41,6 +43,11 @@ class Entrant:
     name: str
     threads: int = 1
     options: tuple[str, ...] = ()
+
+
+class Command(NamedTuple):
+    words: Sequence[str]
+    threads: int = 1
 
 
 class Worker:
@@ -97,47 +104,35 @@ class Bench:
     def __init__(self, peers: str, directory: str, quick: bool) -> None:
         self.peers, self._directory, self._quick = peers, directory, quick
 
-    def round(self, entrants: Sequence[Entrant]) -> dict[Entrant, Result]:
-        """All do their work once, in turns; those that fail are left out."""
-        found: dict[Entrant, Result] = {}
-        with ExitStack() as stack:
-            running = {e: stack.enter_context(self._worker(e)) for e in entrants}
-            for entrant in list(running):  # each is set up before the first turn
-                self._next(running, entrant, found)
-            while running:
-                for entrant in list(running):
-                    running[entrant].go()
-                    self._next(running, entrant, found)
-        return found
-
-    def _worker(self, entrant: Entrant) -> Worker:
+    def command(self, entrant: Entrant) -> Command:
         ours = entrant.side == "ding"
         module = "benchmarks.ding_work" if ours else "benchmarks.sb3_peer"
         options = [entrant.name, "--turns", "--threads", str(entrant.threads), *entrant.options]
         options += ["--quick"] if self._quick else []
-        command = [sys.executable if ours else self.peers, "-m", module, *options]
-        return Worker(command, directory=self._directory, env=self._env(entrant.threads))
+        python = sys.executable if ours else self.peers
+        return Command([python, "-m", module, *options], entrant.threads)
 
-    def _next(
-        self, running: dict[Entrant, Worker], entrant: Entrant, found: dict[Entrant, Result]
-    ) -> None:
-        """Wait until a turn is over."""
-        try:
-            line = running[entrant].line_with("turn", "{")
-        except BenchmarkError as error:
-            print(error, file=sys.stderr, flush=True)
-            del running[entrant]
-            return
-        if line.startswith("{"):
-            found[entrant] = json.loads(line)
-            del running[entrant]
+    def round(self, commands: Mapping[Key, Command]) -> dict[Key, Result]:
+        """All do their work once, in turns (`work.Turns`); those that fail are left out."""
+        found: dict[Key, Result] = {}
+        with ExitStack() as stack:
+            workers = {key: self._worker(*command) for key, command in commands.items()}
+            running = {key: stack.enter_context(worker) for key, worker in workers.items()}
+            for key in list(running):  # each is set up before the first turn
+                _next(running, key, found)
+            while running:
+                for key in list(running):
+                    running[key].go()
+                    _next(running, key, found)
+        return found
 
-    def _env(self, threads: int) -> dict[str, str]:
-        return {
+    def _worker(self, command: Sequence[str], threads: int) -> Worker:
+        env = {
             "OMP_NUM_THREADS": str(threads),
             # Of this session alone: its first compilation is a cold one.
             "TORCHINDUCTOR_CACHE_DIR": str(Path(self._directory) / "inductor"),
         }
+        return Worker(command, directory=self._directory, env=env)
 
     def start(self, what: str) -> Result:
         """Time until the first env step ('ding') or until torch is imported ('torch')."""
@@ -146,8 +141,21 @@ class Bench:
 
     def output(self, command: Sequence[str], threads: int) -> str:
         """The line of JSON that the command prints."""
-        with Worker(command, directory=self._directory, env=self._env(threads)) as worker:
+        with self._worker(command, threads) as worker:
             return worker.line_with("{", "[")
+
+
+def _next(running: dict[Key, Worker], key: Key, found: dict[Key, Result]) -> None:
+    """Wait until a turn is over."""
+    try:
+        line = running[key].line_with("turn", "{")
+    except BenchmarkError as error:
+        say(str(error))
+        del running[key]
+        return
+    if line.startswith("{"):
+        found[key] = json.loads(line)
+        del running[key]
 
 
 @contextmanager
@@ -161,7 +169,7 @@ def made_peers() -> str:
     python = PEERS / "bin" / "python"
     ready = PEERS / "ready"
     if not ready.exists():
-        print(f"making {PEERS.name} for the peers ...", file=sys.stderr, flush=True)
+        say(f"making {PEERS.name} for the peers ...")
         venv.create(PEERS, with_pip=True, clear=True)
         for packages in ((TORCH,), (TORCH, *REQUIREMENTS)):
             install = [str(python), "-m", "pip", "install", "--quiet", *packages]
@@ -196,6 +204,25 @@ def ratio_of(ours: Sequence[Result], peer: Sequence[Result]) -> Ratio:
     wall = [b["seconds"] / a["seconds"] for a, b in pairs]
     cpu = [b["cpu_seconds"] / a["cpu_seconds"] for a, b in pairs]
     return Ratio(median(wall), min(wall), max(wall), median(cpu))
+
+
+def stamp() -> dict[str, Any]:
+    """When, of what and where."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"date": now, "commit": commit(), "machine": machine()}
+
+
+def keep_rows(path: Path, rows: Sequence[dict[str, Any]], order: Sequence[str] = ()) -> None:
+    """Every row has its own stamp: what was not measured this time stays as it was."""
+    stored = json.loads(path.read_text())["rows"] if path.exists() else []
+    latest = {row["title"]: row for row in (*stored, *rows)}
+    titles = [*(title for title in order if title in latest), *latest]
+    in_order = [latest[title] for title in dict.fromkeys(titles)]
+    path.write_text(json.dumps({"rows": in_order}, indent=1) + "\n")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def machine() -> dict[str, Any]:

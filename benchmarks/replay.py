@@ -10,12 +10,11 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import HERE, Bench, BenchmarkError, bench, commit, machine
+from benchmarks.measure import HERE, Bench, BenchmarkError, bench, stamp
 from benchmarks.replay_work import Batch, measured, raw_bytes
 
 PEERS = ("cpprb", "tianshou", "sb3", "torchrl")
@@ -103,12 +102,7 @@ def table(cell: dict[str, Any]) -> str:
 
 def run(peers: str | None, quick: bool) -> str:
     """Measure, keep as JSON, and give the tables."""
-    about = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit(),
-        "machine": machine(),
-        "quick": quick,
-    }
+    about = {**stamp(), "quick": quick}
     seconds = 0.2 if quick else 1.0
     with bench(peers, quick) as runner:
         cells = [run_cell(runner, *cell, seconds) for cell in (QUICK if quick else CELLS)]

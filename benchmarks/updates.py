@@ -1,31 +1,29 @@
 """`python -m benchmarks.updates`: updates per second of every algorithm, against two peers.
 
-Prints a table and writes benchmarks/updates.json. One thread; sides take turns, each time in a
-process of its own.
+Prints a table and writes benchmarks/updates.json. One thread; sides take turns.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
 from benchmarks.measure import (
     HERE,
     Bench,
-    BenchmarkError,
+    Command,
     Result,
     bench,
     check_same_work,
-    commit,
-    machine,
+    keep_rows,
     rate,
     ratio_of,
+    say,
+    stamp,
 )
 from benchmarks.updates_work import JOBS, PEERS
 
@@ -42,28 +40,26 @@ same per second of processor time. 'compiled' is policy.learn.compile=True, with
 Results = dict[str, list[Result]]
 
 
-def command_of(side: str, name: str, peers: str) -> list[str]:
+def command_of(side: str, name: str, peers: str, quick: bool) -> Command:
+    options = ["--turns", *["--quick"] * quick]
     if side in ("sb3", "tianshou"):
-        return [peers, "-m", "benchmarks.updates_peers", side, name]
-    more = ["--compile"] if side == "compiled" else []
-    return [sys.executable, "-m", "benchmarks.updates_ding", name, *more]
+        return Command([peers, "-m", "benchmarks.updates_peers", side, name, *options])
+    options += ["--compile"] if side == "compiled" else []
+    return Command([sys.executable, "-m", "benchmarks.updates_ding", name, *options])
 
 
 def measure(runner: Bench, name: str, repeats: int, quick: bool) -> Results:
     """Results of all rounds by side; one that fails once is out."""
     results: Results = {side: [] for side in ("ours", "compiled", *PEERS[name])}
     for round_number in range(repeats):
-        for side in list(results):
-            command = command_of(side, name, runner.peers) + ["--quick"] * quick
-            try:
-                found = json.loads(runner.output(command, threads=1))
-            except BenchmarkError as error:
-                _say(f"{name}, {side}: {error}")
-                del results[side]
-                continue
-            results[side].append(found)
-            each = 1e6 * found["seconds"] / found["updates"]
-            _say(f"round {round_number + 1}: {name}, {side}: {each:.0f} us an update")
+        sides = {side: command_of(side, name, runner.peers, quick) for side in results}
+        found = runner.round(sides)
+        results = {
+            side: [*rounds, found[side]] for side, rounds in results.items() if side in found
+        }
+        for side, one in found.items():
+            each = 1e6 * one["seconds"] / one["updates"]
+            say(f"round {round_number + 1}: {name}, {side}: {each:.0f} us an update")
     return results
 
 
@@ -111,34 +107,18 @@ def _line(layout: str, row: dict[str, Any]) -> str:
     )
 
 
-def keep(rows: Sequence[dict[str, Any]]) -> None:
-    """Every row has its own stamp: what was not measured this time stays as it was."""
-    stored = json.loads(STORE.read_text())["rows"] if STORE.exists() else []
-    latest = {row["title"]: row for row in (*stored, *rows)}
-    in_order = [latest[name] for name in JOBS if name in latest]
-    STORE.write_text(json.dumps({"rows": in_order}, indent=1) + "\n")
-
-
 def run(peers: str | None, quick: bool, repeats: int | None, names: Sequence[str] = ()) -> str:
     """Measure, keep as JSON unless `quick`, and give the table."""
     rows = []
     with bench(peers, quick) as runner:
         for name in names or JOBS:
-            about = {
-                "date": datetime.now(UTC).isoformat(timespec="seconds"),
-                "commit": commit(),
-                "machine": machine(),
-            }
+            about = stamp()
             results = measure(runner, name, repeats or (1 if quick else 3), quick)
             if "ours" in results and any(peer in results for peer in PEERS[name]):
                 rows.append(about | row_of(name, results))
     if not quick:
-        keep(rows)
+        keep_rows(STORE, rows, order=tuple(JOBS))
     return f"updates per second\n{table(rows)}\n\n{NOTES}"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def main() -> None:

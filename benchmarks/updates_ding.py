@@ -145,6 +145,7 @@ def main() -> None:
     parser.add_argument("name", choices=tuple(JOBS))
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--turns", action="store_true", help="take turns, see work.Turns")
     parser.add_argument("--profile", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -155,7 +156,7 @@ def main() -> None:
             if args.profile:
                 profile(side, job)
                 return
-            found = measured(side, job, args.quick)
+            found = measured(side, job, args.quick, args.turns)
     versions = {p: version(p) for p in ("torch", "numpy")}
     print(json.dumps(found | {"versions": versions}))
 

@@ -315,10 +315,11 @@ def main() -> None:
     parser.add_argument("side", choices=tuple(SIDES))
     parser.add_argument("name", choices=tuple(JOBS))
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--turns", action="store_true", help="take turns, see work.Turns")
     args = parser.parse_args()
     torch.set_num_threads(1)
     side = SIDES[args.side](args.name)
-    found = measured(side, JOBS[args.name], args.quick)
+    found = measured(side, JOBS[args.name], args.quick, args.turns)
     versions = {p: version(p) for p in (*side.packages, "torch", "numpy")}
     print(json.dumps(found | {"versions": versions}))
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from benchmarks.work import BUFFER_SIZE, FULL, Work, now
+from benchmarks.work import BUFFER_SIZE, FULL, Work, await_turn, now
 
 LEARNING_RATE = 1e-5
 """So small that the networks stay as they were born: all rounds compute with similar numbers."""
@@ -83,13 +83,20 @@ def trained(optimizers: Iterable[Any]) -> tuple[int, int]:
     return sum(sizes), max((int(state["step"]) for state in states), default=0)
 
 
-def measured(side: Side, job: Work, quick: bool) -> dict[str, Any]:
-    """Seconds of a piece of updates, the median of several; the first one is left out."""
+def measured(side: Side, job: Work, quick: bool, turns: bool = False) -> dict[str, Any]:
+    """Seconds of a piece of updates, the median of several; the first one is left out.
+
+    With `turns` each piece waits for its turn, as in `work.Turns`.
+    """
+    if turns:
+        await_turn()
     start = now()
     side.call()
     first = now() - start
     spent = []
     for _ in range(1 + (QUICK_PIECES if quick else PIECES)):
+        if turns:
+            await_turn()
         done, start = trained(side.optimizers())[1], now()
         for _ in range(piece_of(job) // updates_per_call(job)):
             side.call()

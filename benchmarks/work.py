@@ -120,8 +120,13 @@ class Turns:
         if not self._taken or env_steps < self._next:
             return Clock(0.0, 0.0)
         self._next += self._part
-        start = now()
-        print("turn", flush=True)
-        if not sys.stdin.readline():
-            raise SystemExit("nobody is waiting any more")
-        return now() - start
+        return await_turn()
+
+
+def await_turn() -> Clock:
+    """Say that a part is done and wait to be told to go on; gives what was waited."""
+    start = now()
+    print("turn", flush=True)
+    if not sys.stdin.readline():
+        raise SystemExit("nobody is waiting any more")
+    return now() - start

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from benchmarks import updates, updates_work
-from benchmarks.measure import BenchmarkError
+from benchmarks.measure import BenchmarkError, keep_rows
 from benchmarks.updates_ding import Ours
 from benchmarks.updates_work import JOBS, measured, piece_of, steps_of, trained, updates_per_call
 
@@ -124,13 +124,11 @@ def test_other_work_is_refused() -> None:
         updates.row_of("c51", results)
 
 
-def test_rows_are_kept_until_measured_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(updates, "STORE", tmp_path / "updates.json")
-    updates.keep([dict(title="sac", ratio=1), dict(title="dqn", ratio=1)])
-    updates.keep([dict(title="sac", ratio=2)])
-    rows = json.loads((tmp_path / "updates.json").read_text())["rows"]
+def test_rows_are_kept_until_measured_again(tmp_path: Path) -> None:
+    path = tmp_path / "updates.json"
+    keep_rows(path, [dict(title="sac", ratio=1), dict(title="dqn", ratio=1)], tuple(JOBS))
+    keep_rows(path, [dict(title="sac", ratio=2)], tuple(JOBS))
+    rows = json.loads(path.read_text())["rows"]
     assert rows == [dict(title="dqn", ratio=1), dict(title="sac", ratio=2)]
 
 
@@ -138,10 +136,8 @@ def test_a_side_that_fails_is_left_out() -> None:
     class Runner:
         peers = "python-of-peers"
 
-        def output(self, command: list[str], threads: int) -> str:
-            if command[0] == self.peers and command[3] == "sb3":
-                raise BenchmarkError("not installed")
-            return json.dumps(result(1.0))
+        def round(self, commands: dict[str, Any]) -> dict[str, Any]:
+            return {side: result(1.0) for side in commands if side != "sb3"}
 
     runner: Any = Runner()
     results = updates.measure(runner, "dqn", repeats=2, quick=True)

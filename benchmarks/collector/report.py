@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.collector import overhead, race
-from benchmarks.measure import commit, machine, made_peers
+from benchmarks.measure import made_peers, stamp
 
 CASES = ("collector", "overhead", "soak")
 RESULTS = Path(__file__).resolve().parent / "results.json"
@@ -24,12 +23,7 @@ def run_cases(
 
 
 def _run_case(case: str, peers: str | None, quick: bool, rounds: int | None) -> str:
-    about = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit(),
-        "machine": machine(),
-        "quick": quick,
-    }
+    about = {**stamp(), "quick": quick}
     found = about | _measured(case, peers, quick, rounds)
     if not quick:
         kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from benchmarks.collector.rigs import ENTRANTS
-from benchmarks.measure import BenchmarkError, Worker
+from benchmarks.measure import BenchmarkError, Worker, say
 
 
 class Turn(Worker):
@@ -55,7 +55,3 @@ def _succeeds(step: Any, turn: Turn) -> bool:
         say(str(error))
         return False
     return True
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

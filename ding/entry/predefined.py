@@ -37,7 +37,8 @@ _COLLECT = {
     "ppo_recurrent": dict(n_sample=1024),
 }
 _ENV = {"ngu": dict(env_wrapper=["obs_plus_prev_action_reward"])}
-_ASK_ACTION_SPACE = ("a2c", "impala", "pg", "ppo", "ppo_offpolicy", "ppo_recurrent")
+_EITHER = {"discrete", "continuous"}
+"""Policies for both have to be told which."""
 
 
 def predefined_config(env: str, policy: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -67,7 +68,7 @@ def predefined_config(env: str, policy: str) -> tuple[dict[str, Any], dict[str, 
 def _default_config(env: str, policy: str) -> dict[str, Any]:
     threshold = gym.registry[env].reward_threshold
     settings: dict[str, Any] = dict(collect=_COLLECT.get(policy, {}))
-    if policy in _ASK_ACTION_SPACE:
+    if set(POLICY_REGISTRY.get(policy).action_kinds or ()) >= _EITHER:
         made = DingEnvWrapper(cfg={"env_id": env})
         continuous = isinstance(made.action_space, gym.spaces.Box)
         made.close()

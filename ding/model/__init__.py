@@ -20,7 +20,8 @@ from ding.model.head import (
     ReparameterizationHead,
 )
 from ding.model.hybrid import PDQN, HybridQAC, HybridVAC
-from ding.model.numpy_forward import numpy_forward, numpy_policy
+from ding.model.numpy_forward import numpy_forward
+from ding.model.numpy_models import numpy_policy
 from ding.model.policy_gradient import ACER, PG, PPG
 from ding.model.q_learning import BDQ, C51DQN, FQF, IQN, QRDQN, RainbowDQN, SQNModel
 from ding.model.qac_dist import QACDIST

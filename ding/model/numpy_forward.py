@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from ding.model.actor_critic import QAC, VAC, DiscreteQAC
-from ding.model.dqn import DQN, QNetwork
 from ding.model.encoder import DictEncoder, FCEncoder
 from ding.model.head import (
     LOG_SIGMA_MAX,
@@ -27,13 +25,7 @@ from ding.model.head import (
     RegressionHead,
     ReparameterizationHead,
 )
-from ding.model.hybrid import PDQN, HybridQAC
-from ding.model.numpy_value_head import VALUE_MODULES
-from ding.model.numpy_value_head import UnsupportedError as _UnsupportedError
-from ding.model.numpy_value_head import view as _view
-from ding.model.policy_gradient import ACER, PG, PPG
-from ding.model.q_learning import C51DQN, QRDQN, RainbowDQN
-from ding.model.qac_dist import QACDIST
+from ding.model.numpy_value_head import VALUE_MODULES, UnsupportedError, view
 from ding.torch_utils.network import Layers
 
 Function = Callable[[Any], Any]
@@ -43,49 +35,23 @@ InPlace = Callable[[np.ndarray], Any]
 def numpy_forward(module: nn.Module) -> Function | None:
     """`module.forward` on arrays, or None if the module is not one of the known kinds."""
     try:
-        return _compiled(module)
-    except _UnsupportedError:
+        return compiled(module)
+    except UnsupportedError:
         return None
 
 
-def numpy_policy(model: nn.Module, mode: str | None = None) -> Function | None:
-    """`model.forward(x, mode)` on arrays, with the same dict outputs, or None."""
-    build = _MODELS.get((type(model), mode))
-    if build is None or _has_hooks(model):
-        return None
-    try:
-        run = build(model)
-    except _UnsupportedError:
-        return None
-    return _unwrapping(run, masked=mode != "compute_critic") if model.wraps_obs else run
-
-
-def _unwrapping(run: Function, masked: bool) -> Function:
-    """Accept `{'obs': ..., 'action_mask': ...}` besides the bare observation."""
-
-    def unwrapped(x: Any) -> dict[str, Any]:
-        if not (isinstance(x, dict) and "obs" in x):
-            return run(x)
-        output = run(x["obs"])
-        if masked and "action_mask" in x:
-            output["action_mask"] = x["action_mask"]
-        return output
-
-    return unwrapped
-
-
-def _compiled(module: nn.Module) -> Function:
+def compiled(module: nn.Module) -> Function:
     build = _MODULES.get(type(module))
-    if build is None or _has_hooks(module):
-        raise _UnsupportedError(type(module).__name__)
+    if build is None or has_hooks(module):
+        raise UnsupportedError(type(module).__name__)
     return build(module)
 
 
-def _has_hooks(module: nn.Module) -> bool:
+def has_hooks(module: nn.Module) -> bool:
     return bool(module._forward_hooks or module._forward_pre_hooks)
 
 
-def _float32(x: np.ndarray) -> np.ndarray:
+def float32(x: np.ndarray) -> np.ndarray:
     """The array as the torch encoders read it: uint8 scaled to [0, 1], the rest cast."""
     if x.dtype == np.float32:
         return x
@@ -165,13 +131,13 @@ def _linear(*layers: nn.Module, apply: InPlace | None = None) -> Function:
     """Linear layers and their activations, which can overwrite the layers' fresh outputs."""
     rows: list[list[Any]] = []
     for layer in layers:
-        if _has_hooks(layer):
-            raise _UnsupportedError("hooks")
+        if has_hooks(layer):
+            raise UnsupportedError("hooks")
         if type(layer) is nn.Linear:
-            bias = _view(layer.bias) if layer.bias is not None else _ZERO
-            rows.append([_view(layer.weight).T, bias, None])
+            bias = view(layer.bias) if layer.bias is not None else _ZERO
+            rows.append([view(layer.weight).T, bias, None])
         elif type(layer) not in _IN_PLACE:
-            raise _UnsupportedError(type(layer).__name__)
+            raise UnsupportedError(type(layer).__name__)
         else:
             rows[-1][2] = _IN_PLACE[type(layer)](layer)
     rows[-1][2] = apply or rows[-1][2]
@@ -190,8 +156,8 @@ def _linear(*layers: nn.Module, apply: InPlace | None = None) -> Function:
 
 def _layer_norm(layer: nn.LayerNorm) -> Function:
     if len(layer.normalized_shape) != 1 or layer.weight is None or layer.bias is None:
-        raise _UnsupportedError("LayerNorm over several axes or without affine part")
-    weight, bias, eps = _view(layer.weight), _view(layer.bias), np.float32(layer.eps)
+        raise UnsupportedError("LayerNorm over several axes or without affine part")
+    weight, bias, eps = view(layer.weight), view(layer.bias), np.float32(layer.eps)
 
     def layer_norm(x: np.ndarray) -> np.ndarray:
         y = x - x.mean(axis=-1, keepdims=True)
@@ -205,7 +171,7 @@ def _layer_norm(layer: nn.LayerNorm) -> Function:
 
 def _flatten(layer: nn.Flatten) -> Function:
     if (layer.start_dim, layer.end_dim) != (1, -1):
-        raise _UnsupportedError("Flatten of some axes only")
+        raise UnsupportedError("Flatten of some axes only")
     return lambda x: x.reshape(len(x), -1)
 
 
@@ -220,7 +186,7 @@ def _sequential(module: nn.Sequential) -> Function:
             continue
         steps += [_linear(*run)] if run else []
         run = []
-        steps.append(_compiled(layer))
+        steps.append(compiled(layer))
     steps += [_linear(*run)] if run else []
     return _chain(steps)
 
@@ -238,28 +204,28 @@ def _chain(steps: Sequence[Function]) -> Function:
 
 
 def _fc_encoder(encoder: FCEncoder) -> Function:
-    main, ndim = _compiled(encoder.main), encoder.obs_ndim
+    main, ndim = compiled(encoder.main), encoder.obs_ndim
     if ndim == 1:
-        return lambda x: main(_float32(x))
+        return lambda x: main(float32(x))
 
     def encode(x: np.ndarray) -> np.ndarray:
-        return main(_float32(x).reshape(*x.shape[: x.ndim - ndim], -1))
+        return main(float32(x).reshape(*x.shape[: x.ndim - ndim], -1))
 
     return encode
 
 
 def _dict_encoder(encoder: DictEncoder) -> Function:
-    parts = [(key, _compiled(e)) for key, e in zip(encoder.keys, encoder.parts, strict=True)]
+    parts = [(key, compiled(e)) for key, e in zip(encoder.keys, encoder.parts, strict=True)]
     return lambda x: np.concatenate([run(x[key]) for key, run in parts], axis=-1)
 
 
 def _discrete_head(head: DiscreteHead) -> Function:
-    main = _compiled(head.main)
+    main = compiled(head.main)
     return lambda x: {"logit": main(x)}
 
 
 def _dueling_head(head: DuelingHead) -> Function:
-    advantage_of, value_of = _compiled(head.advantage), _compiled(head.value)
+    advantage_of, value_of = compiled(head.advantage), compiled(head.value)
     scale = np.float32(1.0 / head.advantage[-1].out_features)  # type: ignore[operator]
     total = np.add.reduce
 
@@ -274,14 +240,14 @@ def _dueling_head(head: DuelingHead) -> Function:
 
 
 def _regression_head(head: RegressionHead) -> Function:
-    main = _compiled(head.main)
+    main = compiled(head.main)
     if head.squeeze:
         return lambda x: {"pred": main(x)[..., 0]}
     return lambda x: {"pred": main(x)}
 
 
 def _multi_head(head: MultiHead) -> Function:
-    parts = [_compiled(part) for part in head.heads]
+    parts = [compiled(part) for part in head.heads]
 
     def run(x: np.ndarray) -> dict[str, list[np.ndarray]]:
         outputs = [part(x) for part in parts]
@@ -291,7 +257,7 @@ def _multi_head(head: MultiHead) -> Function:
 
 
 def _reparameterization_head(head: ReparameterizationHead) -> Function:
-    main, sigma_of = _compiled(head.main), _sigma(head)
+    main, sigma_of = compiled(head.main), _sigma(head)
     mu_of = _linear(head.mu, apply=_tanh if head.bound_type is not None else None)
 
     def gaussian(x: np.ndarray) -> dict[str, np.ndarray]:
@@ -307,11 +273,11 @@ def _reparameterization_head(head: ReparameterizationHead) -> Function:
 
 def _sigma(head: ReparameterizationHead) -> Function:
     if head.sigma_type == "fixed":
-        fixed = _view(head.fixed_sigma)
+        fixed = view(head.fixed_sigma)
         return lambda _: fixed
     low, high = np.float32(LOG_SIGMA_MIN), np.float32(LOG_SIGMA_MAX)
     if head.sigma_type == "independent":
-        log_sigma = _view(head.log_sigma_param)
+        log_sigma = view(head.log_sigma_param)
         return lambda _: np.exp(np.minimum(np.maximum(log_sigma, low), high))
 
     def exponential(x: np.ndarray) -> None:
@@ -337,113 +303,5 @@ _MODULES: dict[type[nn.Module], Callable[[Any], Function]] = {
     RegressionHead: _regression_head,
     MultiHead: _multi_head,
     ReparameterizationHead: _reparameterization_head,
-    **{cls: partial(build, _compiled) for cls, build in VALUE_MODULES.items()},
-}
-
-
-def _encoded(encoder: nn.Module | None, run: Function) -> Function:
-    if encoder is None:
-        return lambda x: run(_float32(x))
-    encode = _compiled(encoder)
-    return lambda x: run(encode(x))
-
-
-def _dqn(model: QNetwork) -> Function:
-    return _encoded(model.encoder, _compiled(model.head))
-
-
-def _vac_policy(model: VAC) -> Function:
-    head = _compiled(model.actor_head)
-    return head if model.action_space == "discrete" else lambda x: {"logit": head(x)}
-
-
-def _vac_actor(model: VAC) -> Function:
-    return _encoded(model.actor_encoder, _vac_policy(model))
-
-
-def _vac_critic(model: VAC) -> Function:
-    value_of = _compiled(model.critic_head)
-    return _encoded(model.critic_encoder, lambda x: {"value": value_of(x)["pred"]})
-
-
-def _vac_actor_critic(model: VAC) -> Function:
-    policy, value_of = _vac_policy(model), _compiled(model.critic_head)
-    encode, encode_value = _compiled(model.actor_encoder), _compiled(model.critic_encoder)
-    shared = model.share_encoder
-
-    def act(x: Any) -> dict[str, Any]:
-        features = encode(x)
-        output = policy(features)
-        output["value"] = value_of(features if shared else encode_value(x))["pred"]
-        return output
-
-    return act
-
-
-def _qac_actor(model: QAC) -> Function:
-    head = _compiled(model.actor_head)
-    if model.action_space == "regression":
-        return _encoded(model.actor_encoder, lambda x: {"action": head(x)["pred"]})
-    return _encoded(model.actor_encoder, lambda x: {"logit": head(x)})
-
-
-def _discrete_qac_actor(model: DiscreteQAC) -> Function:
-    return _encoded(model.actor_encoder, _compiled(model.actor_head))
-
-
-def _hybrid_qac_actor(model: HybridQAC) -> Function:
-    type_of, args_of = _compiled(model.type_head), _compiled(model.args_head)
-    return _encoded(
-        model.actor_encoder, lambda x: {**type_of(x), "action_args": args_of(x)["pred"]}
-    )
-
-
-def _pdqn_arguments(model: PDQN) -> Function:
-    args_of = _compiled(model.args_head)
-    return _encoded(model.args_encoder, lambda x: {"action_args": args_of(x)["pred"]})
-
-
-def _pdqn_values(model: PDQN) -> Function:
-    """Of {'state', 'action_args'}."""
-    encode, q_of = _compiled(model.encoder), _compiled(model.head)
-    if model.args_mask is not None:
-        raise _UnsupportedError("a pass per type")
-
-    def value(x: Any) -> dict[str, Any]:
-        args = x["action_args"]
-        return {**q_of(np.concatenate([encode(x["state"]), args], axis=-1)), "action_args": args}
-
-    return value
-
-
-def _pg(model: PG) -> Function:
-    head = _compiled(model.head)
-    policy = head if model.action_space == "discrete" else lambda x: {"logit": head(x)}
-    return _encoded(model.encoder, policy)
-
-
-def _ppg_critic(model: PPG) -> Function:
-    value_of = _compiled(model.aux_head)
-    return _encoded(model.aux_encoder, lambda x: {"value": value_of(x)["pred"]})
-
-
-_MODELS: dict[tuple[type[nn.Module], str | None], Callable[[Any], Function]] = {
-    (DQN, None): _dqn,
-    (C51DQN, None): _dqn,
-    (RainbowDQN, None): _dqn,
-    (QRDQN, None): _dqn,
-    (VAC, "compute_actor"): _vac_actor,
-    (VAC, "compute_critic"): _vac_critic,
-    (VAC, "compute_actor_critic"): _vac_actor_critic,
-    (QAC, "compute_actor"): _qac_actor,
-    (DiscreteQAC, "compute_actor"): _discrete_qac_actor,
-    (ACER, "compute_actor"): _discrete_qac_actor,
-    (PG, None): _pg,
-    (PPG, "compute_actor"): lambda model: _vac_actor(model.actor_critic),
-    (PPG, "compute_actor_critic"): lambda model: _vac_actor_critic(model.actor_critic),
-    (PPG, "compute_critic"): _ppg_critic,
-    (QACDIST, "compute_actor"): _qac_actor,
-    (HybridQAC, "compute_actor"): _hybrid_qac_actor,
-    (PDQN, "compute_continuous"): _pdqn_arguments,
-    (PDQN, "compute_discrete"): _pdqn_values,
+    **{cls: partial(build, compiled) for cls, build in VALUE_MODULES.items()},
 }

@@ -19,16 +19,15 @@ from torch import Tensor, nn
 from ding.policy.actions import usable
 from ding.policy.actor_critic import ActorCriticPolicy
 from ding.policy.base import takes_all_envs
-from ding.policy.config import (
-    CollectConfig,
-    LearnConfig,
-    OtherConfig,
-    PolicyConfig,
-    at_least,
-    one_of,
-    within,
+from ding.policy.config import LearnConfig, PolicyConfig, at_least, one_of, within
+from ding.policy.unrolled import (
+    UnrollCollectConfig,
+    UnrollOtherConfig,
+    check_replay,
+    check_unrolls,
+    time_first,
+    unroll_samples,
 )
-from ding.policy.unrolled import check_replay, check_unrolls, time_first, unroll_samples
 from ding.rl_utils.acer import acer_policy_error, acer_trust_region_update, acer_value_error
 from ding.rl_utils.ppo import mean
 from ding.rl_utils.retrace import compute_q_retraces
@@ -56,26 +55,12 @@ class ACERLearnConfig(LearnConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ACERCollectConfig(CollectConfig):
-    n_sample: int | None = 16
-    """Unrolls per collect."""
-    unroll_len: int = 32
-    """Steps per unroll."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ACEROtherConfig(OtherConfig):
-    replay_buffer: dict[str, Any] = field(default_factory=lambda: dict(replay_buffer_size=1000))
-    """Settings of the replay buffer, which holds unrolls."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ACERConfig(PolicyConfig):
     action_space: str = "discrete"
     """'discrete' is the only one for now: one action."""
     learn: ACERLearnConfig = field(default_factory=ACERLearnConfig)
-    collect: ACERCollectConfig = field(default_factory=ACERCollectConfig)
-    other: ACEROtherConfig = field(default_factory=ACEROtherConfig)
+    collect: UnrollCollectConfig = field(default_factory=UnrollCollectConfig)
+    other: UnrollOtherConfig = field(default_factory=UnrollOtherConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -15,7 +15,7 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import nn
 
-from ding.model.numpy_forward import numpy_policy
+from ding.model.numpy_models import numpy_policy
 from ding.torch_utils.data_helper import to_ndarray
 from ding.utils.batch import tree_map
 from ding.utils.data.collate_fn import as_tensor

@@ -177,14 +177,7 @@ class Policy:
         scheduler = self.cfg.learn.lr_scheduler
         if scheduler is None or "learn" not in self.fields:
             return None
-        parts = self.learn_state.values()
-        optimizers = [part for part in parts if isinstance(part, torch.optim.Optimizer)]
-        if not optimizers:
-            raise ConfigError(
-                "policy.learn.lr_scheduler has no effect: there is no optimizer in the "
-                f"`learn_state` of {type(self).__name__}; put it there, or leave the schedule out"
-            )
-        return LrSchedule(optimizers, scheduler.factor, scheduler.unit)
+        return LrSchedule.of(self.learn_state.values(), scheduler, type(self).__name__)
 
     # --- modes ---------------------------------------------------------------------------------
 

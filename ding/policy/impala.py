@@ -16,16 +16,15 @@ from torch import Tensor
 
 from ding.policy.actor_critic import ActorCriticPolicy, learned
 from ding.policy.base import takes_all_envs
-from ding.policy.config import (
-    CollectConfig,
-    LearnConfig,
-    OtherConfig,
-    PolicyConfig,
-    at_least,
-    one_of,
-    within,
+from ding.policy.config import LearnConfig, PolicyConfig, at_least, one_of, within
+from ding.policy.unrolled import (
+    UnrollCollectConfig,
+    UnrollOtherConfig,
+    check_replay,
+    check_unrolls,
+    time_first,
+    unroll_samples,
 )
-from ding.policy.unrolled import check_replay, check_unrolls, time_first, unroll_samples
 from ding.rl_utils.a2c import a2c_data, a2c_losses
 from ding.rl_utils.vtrace import vtrace_advantage, vtrace_nstep_return
 from ding.torch_utils import GradientStep
@@ -53,26 +52,12 @@ class IMPALALearnConfig(LearnConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IMPALACollectConfig(CollectConfig):
-    n_sample: int | None = 16
-    """Unrolls per collect."""
-    unroll_len: int = 32
-    """Steps per unroll."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class IMPALAOtherConfig(OtherConfig):
-    replay_buffer: dict[str, Any] = field(default_factory=lambda: dict(replay_buffer_size=1000))
-    """Settings of the replay buffer, which holds unrolls."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class IMPALAConfig(PolicyConfig):
     action_space: str = "discrete"
     """'discrete' (also for several actions at once) or 'continuous'."""
     learn: IMPALALearnConfig = field(default_factory=IMPALALearnConfig)
-    collect: IMPALACollectConfig = field(default_factory=IMPALACollectConfig)
-    other: IMPALAOtherConfig = field(default_factory=IMPALAOtherConfig)
+    collect: UnrollCollectConfig = field(default_factory=UnrollCollectConfig)
+    other: UnrollOtherConfig = field(default_factory=UnrollOtherConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -21,13 +21,7 @@ from torch import Tensor
 from ding.policy.actor_critic import ActorCriticPolicy, ends_of
 from ding.policy.config import at_least, one_of, unused
 from ding.policy.ppo import PPOConfig, PPOLearnConfig, PPOPolicy, ppo_loss
-from ding.policy.recurrent import (
-    RecurrentActor,
-    recurrent_step,
-    stored_state,
-    with_last_obs,
-    with_state,
-)
+from ding.policy.recurrent import RecurrentPolicy, stored_state, with_last_obs, with_state
 from ding.torch_utils.running import RunningScale
 from ding.utils.batch import Batch, ByEnv, Rows, stacked_of, take, tree_map
 from ding.utils.errors import ConfigError
@@ -80,7 +74,7 @@ def cut(end: np.ndarray, unroll_len: int) -> Sequences:
     return Sequences(np.minimum(rows, until), rows <= until)
 
 
-class PPORecurrentPolicy(PPOPolicy):
+class PPORecurrentPolicy(RecurrentPolicy, PPOPolicy):
     config_class = PPORecurrentConfig
     action_kinds = ActorCriticPolicy.action_kinds
     cfg: PPORecurrentConfig
@@ -125,12 +119,9 @@ class PPORecurrentPolicy(PPOPolicy):
     # --- collecting ----------------------------------------------------------------------------
 
     def _init_collect(self) -> None:
-        self._collector = self._new_actor(self._rng)
+        RecurrentPolicy._init_collect(self)
         if "learn" not in self.fields:
             self._return_scale = RunningScale()
-
-    def _new_actor(self, rng: np.random.Generator) -> RecurrentActor:
-        return RecurrentActor(self._model, recurrent_step, rng)
 
     def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
@@ -162,27 +153,8 @@ class PPORecurrentPolicy(PPOPolicy):
         after = value[exists.sum(axis=1), np.arange(len(row))]
         return value[:-1].T[exists], after[end[row[:, -1]]]
 
-    def _reset_collect(self, data_id: list[int] | None = None) -> None:
-        self._collector.reset(data_id)
-
-    @property
-    def _acting_state(self) -> dict[str, Any]:
-        """What collectors save with the envs' episodes and set when they go on with them."""
-        return self._collector.state_dict()
-
-    @_acting_state.setter
-    def _acting_state(self, state: dict[str, Any]) -> None:
-        self._collector.load_state_dict(state)
-
     # --- evaluating ----------------------------------------------------------------------------
-
-    def _init_eval(self) -> None:
-        # Numbers of its own: how often is evaluated must not change what is collected.
-        self._evaluator = self._new_actor(np.random.default_rng(0))
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
         return ByEnv(env_id, {"action": self._actions.best(self._evaluator(env_id, obs)[0])})
-
-    def _reset_eval(self, data_id: list[int] | None = None) -> None:
-        self._evaluator.reset(data_id)

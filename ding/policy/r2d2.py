@@ -20,13 +20,7 @@ from ding.policy.acting import epsilon_greedy
 from ding.policy.base import takes_all_envs
 from ding.policy.config import at_least, check_samples
 from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNOtherConfig, DQNPolicy
-from ding.policy.recurrent import (
-    RecurrentActor,
-    recurrent_step,
-    stored_state,
-    with_last_obs,
-    with_state,
-)
+from ding.policy.recurrent import RecurrentPolicy, stored_state, with_last_obs, with_state
 from ding.rl_utils.adder import nstep_transitions
 from ding.rl_utils.td import picked, sequence_returns
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
@@ -74,7 +68,7 @@ class R2D2Config(DQNConfig):
             )
 
 
-class R2D2Policy(DQNPolicy):
+class R2D2Policy(RecurrentPolicy, DQNPolicy):
     config_class: ClassVar[type] = R2D2Config
     keeps_to_masks = False
     cfg: R2D2Config
@@ -156,12 +150,6 @@ class R2D2Policy(DQNPolicy):
 
     # --- acting --------------------------------------------------------------------------------
 
-    def _new_actor(self, rng: np.random.Generator) -> RecurrentActor:
-        return RecurrentActor(self._model, recurrent_step, rng)
-
-    def _init_collect(self) -> None:
-        self._collector = self._new_actor(self._rng)
-
     def _forward_collect(  # type: ignore[override]
         self, data: Mapping[int, Any], eps: float | np.ndarray = 0.0
     ) -> Mapping[int, Any]:
@@ -192,28 +180,9 @@ class R2D2Policy(DQNPolicy):
     def _get_nstep(self) -> int:
         return 1  # The collector need not wait for later steps: sequences have them.
 
-    def _reset_collect(self, data_id: list[int] | None = None) -> None:
-        self._collector.reset(data_id)
-
-    @property
-    def _acting_state(self) -> dict[str, Any]:
-        """What collectors save with the envs' episodes and set when they go on with them."""
-        return self._collector.state_dict()
-
-    @_acting_state.setter
-    def _acting_state(self, state: dict[str, Any]) -> None:
-        self._collector.load_state_dict(state)
-
-    def _init_eval(self) -> None:
-        # Numbers of its own: how often is evaluated must not change what is collected.
-        self._evaluator = self._new_actor(np.random.default_rng(0))
-
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
         return ByEnv(env_id, {"action": self._evaluator(env_id, obs)[0].argmax(axis=1)})
-
-    def _reset_eval(self, data_id: list[int] | None = None) -> None:
-        self._evaluator.reset(data_id)
 
 
 def split_burn_in(obs: Any, burn_in: int) -> list[Any]:

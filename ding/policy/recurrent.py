@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ding.policy.actions import usable
+from ding.policy.base import Policy
 from ding.torch_utils.data_helper import to_ndarray
 from ding.utils.batch import Batch, stack, tree_map
 from ding.utils.data.collate_fn import as_tensor
@@ -60,6 +61,35 @@ class RecurrentActor:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._states, self._episodes = dict(state["states"]), dict(state["episodes"])
+
+
+class RecurrentPolicy(Policy):
+    """Acting of policies that remember; in front of the algorithm that they are made of."""
+
+    def _new_actor(self, rng: np.random.Generator) -> RecurrentActor:
+        return RecurrentActor(self._model, recurrent_step, rng)
+
+    def _init_collect(self) -> None:
+        self._collector = self._new_actor(self._rng)
+
+    def _reset_collect(self, data_id: list[int] | None = None) -> None:
+        self._collector.reset(data_id)
+
+    @property
+    def _acting_state(self) -> dict[str, Any]:
+        """What collectors save with the envs' episodes and set when they go on with them."""
+        return self._collector.state_dict()
+
+    @_acting_state.setter
+    def _acting_state(self, state: dict[str, Any]) -> None:
+        self._collector.load_state_dict(state)
+
+    def _init_eval(self) -> None:
+        # Numbers of its own: how often is evaluated must not change what is collected.
+        self._evaluator = self._new_actor(np.random.default_rng(0))
+
+    def _reset_eval(self, data_id: list[int] | None = None) -> None:
+        self._evaluator.reset(data_id)
 
 
 def recurrent_step(

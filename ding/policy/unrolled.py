@@ -7,17 +7,32 @@ the next row. Letters in shapes: T time, B batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from ding.policy.config import PolicyConfig, check_buffer
+from ding.policy.config import CollectConfig, OtherConfig, PolicyConfig, check_buffer
 from ding.rl_utils.adder import get_train_sample
 from ding.utils.batch import Batch, Rows, columns_of, tree_map
 from ding.utils.errors import ConfigError
 
 COLUMNS = ("obs", "next_obs", "action", "logit", "reward", "discount", "end")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnrollCollectConfig(CollectConfig):
+    n_sample: int | None = 16
+    """Unrolls per collect."""
+    unroll_len: int = 32
+    """Steps per unroll."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnrollOtherConfig(OtherConfig):
+    replay_buffer: dict[str, Any] = field(default_factory=lambda: dict(replay_buffer_size=1000))
+    """Settings of the replay buffer, which holds unrolls."""
 
 
 def check_unrolls(cfg: Any) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from torch.optim import Optimizer
 
@@ -56,6 +57,17 @@ class LrSchedule:
             for i, group in enumerate(optimizer.param_groups)
         ]
         self._factor, self._unit = factor, unit
+
+    @classmethod
+    def of(cls, parts: Iterable[Any], scheduler: Any, owner: str) -> LrSchedule:
+        """For those of `parts` (a policy's `learn_state`) that are optimizers."""
+        optimizers = [part for part in parts if isinstance(part, Optimizer)]
+        if not optimizers:
+            raise ConfigError(
+                "policy.learn.lr_scheduler has no effect: there is no optimizer in the "
+                f"`learn_state` of {owner}; put it there, or leave the schedule out"
+            )
+        return cls(optimizers, scheduler.factor, scheduler.unit)
 
     def apply(self, train_iter: int, env_step: int) -> None:
         """Set the rates for the coming update."""

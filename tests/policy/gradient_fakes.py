@@ -5,11 +5,9 @@ Rows 0-3 terminate, 4-8 are truncated, 9-15 are cut off, and so on, 16 at a time
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from ding.policy import Policy, create_policy
@@ -22,7 +20,6 @@ SMALL: dict[str, dict[str, Any]] = {
     "acer": dict(encoder_hidden_size_list=[16], actor_head_hidden_size=16),
     "pg": dict(encoder_hidden_size_list=[16]),
 }
-compiles = pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs g++")
 
 
 def policy_of(name: str, seed: int = 0, **cfg: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ from ding.utils.batch import Rows
 from ding.utils.seed import set_pkg_seed
 from policy.fakes import batch_of, losses_of
 from policy.test_time_limits import LENGTH, TERMINATED, states, train_off_policy
-
-needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs g++")
 
 
 def small(kind: str, seed: int = 0, **cfg: Any) -> Any:

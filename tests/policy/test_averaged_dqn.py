@@ -17,7 +17,6 @@ from policy.q_fakes import (
     check_compiled,
     check_known_values,
     check_overfits,
-    needs_compiler,
     small,
     values,
 )
@@ -72,7 +71,7 @@ def test_time_limits(terminates: bool) -> None:
     check_known_values(AveragedDQNPolicy, terminates, learn)
 
 
-@needs_compiler
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_updates_are_the_eager_ones() -> None:
     check_compiled("averaged_dqn", target_update_freq=2, n_average=2)

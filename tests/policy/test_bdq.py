@@ -14,7 +14,7 @@ from ding.utils.errors import ConfigError
 from ding.utils.seed import set_pkg_seed
 from dizoo.toy.lattice.envs import LatticeEnv
 from policy.fakes import batch_of, losses_of
-from policy.q_fakes import needs_compiler, shake_target, values
+from policy.q_fakes import shake_target, values
 
 
 def bdq(seed: int = 0, **cfg: Any) -> Any:
@@ -77,7 +77,7 @@ def test_learns_one_batch() -> None:
     assert losses[-1] < 0.3 * losses[0]
 
 
-@needs_compiler
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_updates_are_the_eager_ones() -> None:
     clip: dict[str, Any] = dict(grad_clip_type="clip_norm", grad_clip_value=0.1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import partial
 from typing import Any
 
@@ -143,7 +142,7 @@ def test_state_continues_exactly(kind: str) -> None:
     assert losses_of(other, batch, 4, key) == wanted
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs g++")
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", VARIANTS[1:])  # TD3 runs all of DDPG
 def test_compiled_updates_are_the_eager_ones(kind: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import numpy as np
@@ -141,7 +140,7 @@ def test_prioritised_replay(kind: str) -> None:
     buffer.update({**ids, "priority": priority})
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs g++")
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 @kinds
 def test_compiled_updates_are_the_eager_ones(kind: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import closing
 from typing import Any
 
@@ -80,7 +79,7 @@ def _to_zero() -> dict[str, Any]:
     return dict(type="cosine", decay=10, unit="env_step")
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs g++")
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_is_eager(tmp_path: Any) -> None:
     losses = []

@@ -16,7 +16,6 @@ from policy.q_fakes import (
     check_known_values,
     check_overfits,
     check_target_is_left_alone,
-    needs_compiler,
     shake_target,
     small,
     values,
@@ -66,7 +65,7 @@ def test_time_limits(terminates: bool) -> None:
     check_known_values(MDQNPolicy, terminates, learn, entropy_tau=0.01)
 
 
-@needs_compiler
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_updates_are_the_eager_ones() -> None:
     check_compiled("mdqn")

@@ -23,7 +23,7 @@ from ding.utils.errors import ConfigError
 from ding.utils.seed import set_pkg_seed
 from ding.worker import SampleCollector, SequenceReplayBuffer
 from policy.fakes import losses_of
-from policy.q_fakes import needs_compiler, shake_target
+from policy.q_fakes import shake_target
 from policy.test_r2d2 import BURN_IN, UNROLL, sequences, shortened
 from policy.test_time_limits import LENGTH, FiveSteps
 
@@ -164,7 +164,7 @@ def test_learns_one_batch_and_leaves_the_target_alone() -> None:
     assert all(not torch.equal(a, b) for a, b in zip(own, policy._model.parameters(), strict=True))
 
 
-@needs_compiler
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_updates_are_the_eager_ones() -> None:
     # The compiler takes its time with every step of a sequence.

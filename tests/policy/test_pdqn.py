@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import numpy as np
@@ -132,7 +131,7 @@ def test_exploring_draws_type_and_arguments() -> None:
     assert action["action_args"].dtype == np.float32
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs g++")
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_updates_are_the_eager_ones() -> None:
     results = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import gymnasium as gym
@@ -251,7 +250,7 @@ def test_settings_must_make_sense() -> None:
             policy_of("dqn", **cfg)
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs g++")
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["dqn"])
 def test_compiled_updates_are_the_eager_ones(kind: str) -> None:

@@ -14,7 +14,6 @@ from ding.utils.batch import ByEnv, Rows, stacked_of
 from ding.utils.errors import ConfigError
 from policy.gradient_fakes import (
     N_ACTION,
-    compiles,
     losses_of,
     moved,
     policy_of,
@@ -138,7 +137,7 @@ def test_every_parameter_learns(name: str) -> None:
     assert moved(before, weights_of(policy)) == set(before)
 
 
-@compiles
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["a2c", "pg", "impala", "ppo_offpolicy", "ppg", "acer"])
 def test_compiled_updates_are_the_eager_ones(name: str) -> None:

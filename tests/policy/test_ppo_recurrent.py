@@ -20,7 +20,7 @@ from ding.utils.batch import ByEnv, Rows, stacked_of, take, tree_map
 from ding.utils.errors import ConfigError
 from ding.utils.seed import set_pkg_seed
 from ding.worker import SampleCollector
-from policy.gradient_fakes import compiles, losses_of, moved, weights_of
+from policy.gradient_fakes import losses_of, moved, weights_of
 from policy.test_time_limits import GAMMA, LENGTH, TERMINATED, envs, states
 
 UNROLL, N_OBS, N_ACTION = 4, 3, 4
@@ -423,7 +423,7 @@ def test_learn_state_continues_exactly() -> None:
     assert losses_of(other, samples, 4) == losses_of(policy, samples, 4)
 
 
-@compiles
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("lstm_type", ["normal", "gru"])
 def test_compiled_updates_are_the_eager_ones(lstm_type: str) -> None:

@@ -21,7 +21,7 @@ from ding.utils.seed import set_pkg_seed
 from ding.worker import AdvancedSequenceReplayBuffer, SampleCollector, SequenceReplayBuffer
 from dizoo.classic_control.cartpole.envs import NoVelocityEnv
 from policy.fakes import losses_of
-from policy.q_fakes import needs_compiler, shake_target
+from policy.q_fakes import shake_target
 from policy.test_time_limits import GAMMA, LENGTH, TERMINATED, envs, states
 
 BURN_IN, UNROLL = 2, 4
@@ -200,7 +200,7 @@ def test_learns_one_batch_and_leaves_the_target_alone() -> None:
     assert losses[-1] < 0.3 * losses[0]
 
 
-@needs_compiler
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_updates_are_the_eager_ones() -> None:
     learn: dict[str, Any] = dict(grad_clip_type="clip_norm", grad_clip_value=0.1)

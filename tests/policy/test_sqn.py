@@ -14,7 +14,6 @@ from policy.q_fakes import (
     check_compiled,
     check_known_values,
     check_overfits,
-    needs_compiler,
     shake_target,
     small,
     values,
@@ -95,7 +94,7 @@ def test_time_limits(terminates: bool) -> None:
     check_known_values(SQNPolicy, terminates, learn)
 
 
-@needs_compiler
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_updates_are_the_eager_ones() -> None:
     check_compiled("sqn")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import numpy as np
@@ -70,7 +69,7 @@ def test_flat_adam_is_torchs(clip: str | None, decay: float) -> None:
     assert reference[-1] < reference[0]
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs g++")
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_step_is_the_eager_one() -> None:
     options: dict[str, Any] = dict(grad_clip_type="clip_norm", clip_value=0.5, weight_decay=0.01)
@@ -79,7 +78,7 @@ def test_compiled_step_is_the_eager_one() -> None:
     assert compiled == pytest.approx(eager, abs=1e-4)
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs g++")
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_step_sees_what_changes_around_it() -> None:
     """Another network's weights, its new home in memory, the learning rate, the batch's shape."""

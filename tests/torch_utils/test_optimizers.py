@@ -1,4 +1,3 @@
-import shutil
 from copy import deepcopy
 from functools import partial
 
@@ -95,7 +94,7 @@ def test_works_in_a_gradient_step():
     assert losses[-1] < 1e-2 < losses[0]
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs g++")
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")
 def test_history_moves_on_in_a_compiled_step():
     options = dict(grad_clip_type="clip_momentum", clip_momentum_timestep=2)
