@@ -29,7 +29,11 @@ logger = logging.getLogger(__name__)
 
 _QUICK_RESET = 0.02
 # A first reset often builds the simulator: until there is a later one, wait so long to see.
-_DOUBTFUL_RESET = 0.03
+_DOUBTFUL_RESET = 0.025
+# Seconds in which the workers may begin their steps before this process takes a core for itself.
+_HEAD_START = 1e-3
+# Between two looks whether a reset is still worth waiting for.
+_GLANCE = 0.005
 
 
 class SubprocessEnvManager(CrewedEnvManager):
@@ -145,6 +149,7 @@ class SubprocessEnvManager(CrewedEnvManager):
         ids = self._send(actions)
         try:
             if meanwhile is not None:
+                self._live.wait(_HEAD_START)
                 meanwhile()
         finally:
             steps = self._wait_for_steps(ids)
@@ -200,7 +205,8 @@ class SubprocessEnvManager(CrewedEnvManager):
             raise ValueError("step() got no actions")
         self._check_open()
         stacked_already = isinstance(actions, ByEnv) and actions.is_stacked
-        if not (stacked_already and actions.ids is self._all_ids and self._cached is not None):  # type: ignore[attr-defined]
+        cached = self._cached
+        if cached is None or not stacked_already or actions.ids is not cached.ids:  # type: ignore[attr-defined]
             self._check_waiting(actions.ids.tolist() if stacked_already else list(actions))  # type: ignore[attr-defined]
         ids, stacked = stacked_of(actions)
         everyone = self._all_ids
@@ -265,9 +271,10 @@ class SubprocessEnvManager(CrewedEnvManager):
         step = self._results.plain_step(ids, units)
         if step is not None and not self._failures:
             self._waiting[index] = True
-            if whole:
-                self._cached = step.obs
+            all_that_wait = whole or np.count_nonzero(self._waiting) == len(ids)
+            self._cached = ByEnv(ids, step.obs) if all_that_wait else None
             return StepByEnv(ids, step)
+        self._cached = None
         step = self._results.step(ids, units)
         for i, done, abnormal in zip(
             ids.tolist(), step.done.tolist(), step.abnormal.tolist(), strict=True
@@ -318,24 +325,21 @@ class SubprocessEnvManager(CrewedEnvManager):
     def ready_obs(self) -> ByEnv:
         """Observations of the envs that wait for an action, at least one if any plays at all."""
         self._check_open()
-        cached = self._cached
-        if cached is not None:
-            return ByEnv(self._all_ids, cached)
-        self._wait_until_ready()
+        if not self._cached or self._awaits_reset():
+            self._wait_until_ready()
         return self.waiting_obs
 
     @property
     def waiting_obs(self) -> ByEnv:
         """As `ready_obs`, but maybe empty: never waits."""
         with self._lock:
-            ids = np.flatnonzero(self._waiting)
-            whole = len(ids) == self.env_num
-            if whole:
-                ids = self._all_ids
-            obs = self._results.obs(self._unit_of[ids], self._fresh[ids])
-            if whole:
-                self._cached = obs
-            return ByEnv(ids, obs)
+            if self._cached is None:
+                ids = np.flatnonzero(self._waiting)
+                if len(ids) == self.env_num:
+                    ids = self._all_ids
+                obs = self._results.obs(self._unit_of[ids], self._fresh[ids])
+                self._cached = ByEnv(ids, obs)
+            return ByEnv(self._cached.ids, self._cached.stacked)  # Whoever gets it may change it.
 
     @property
     def waiting_num(self) -> int:
@@ -356,7 +360,7 @@ class SubprocessEnvManager(CrewedEnvManager):
                         "all envs have a step under way: receive some (recv or step) first"
                     )
                 return
-            self._pump(_QUICK_RESET)
+            self._pump(_GLANCE)
 
     def _awaits_reset(self) -> bool:
         """Whether a reset is under way that is worth waiting for.

@@ -91,6 +91,25 @@ def test_slow_resets_go_on_in_the_background(cls: Any) -> None:
         assert manager.ready_obs.stacked[:, 1].tolist() == [0, 13]
 
 
+def test_who_waits_is_known_anew_after_every_change() -> None:
+    fns = [SlowResets, partial(CountingEnv, 100), partial(CountingEnv, 100)]
+    with launched(SyncSubprocessEnvManager, fns) as manager:
+        for _ in range(4 * 3):  # A quick one among the last three resets would be waited for.
+            manager._settle()
+            manager.step(ones([0, 1, 2]))
+        for _ in range(2):
+            step = manager.step(ones([1, 2])).stacked
+            waiting = manager.ready_obs
+            assert waiting.ids.tolist() == [1, 2]
+            np.testing.assert_array_equal(waiting.stacked, step.obs)
+            waiting.pop(1)
+            assert sorted(manager.ready_obs) == [1, 2]
+        manager._settle()
+        assert manager.ready_obs.ids.tolist() == [0, 1, 2]
+        np.testing.assert_array_equal(manager.ready_obs.stacked[1:], step.obs)
+        assert manager.ready_obs.stacked[0, 1] == 0
+
+
 def test_slow_resets_are_waited_for_on_demand() -> None:
     with launched(SyncSubprocessEnvManager, [SlowResets, CountingEnv], reset_inplace=True) as m:
         for _ in range(7):

@@ -221,10 +221,13 @@ class Crew:
             member = self.members[self.worker_of[units[0]]]
             rest = self._try_send(member, self._single[units[0]])
             return [] if rest is None else [rest]
-        by_worker: dict[int, list[int]] = {}
-        for unit in units:
-            by_worker.setdefault(self.worker_of[unit], []).append(unit)
-        sends = ((self.members[w], step_commands(part)) for w, part in by_worker.items())
+        if self._plan.per_worker == 1:
+            sends = [(self.members[unit], self._single[unit]) for unit in units]
+        else:
+            by_worker: dict[int, list[int]] = {}
+            for unit in units:
+                by_worker.setdefault(self.worker_of[unit], []).append(unit)
+            sends = [(self.members[w], step_commands(part)) for w, part in by_worker.items()]
         return [rest for m, data in sends if (rest := self._try_send(m, data)) is not None]
 
     def command(self, unit: int, kind: Command, pickled: bytes = b"") -> tuple[Member, bytes]:

@@ -24,6 +24,7 @@ from ding.envs.manager.workers.remote import Calls
 from ding.envs.manager.workers.results import Results, SpaceMisfitError
 from ding.envs.manager.workers.watchdog import Watchdog
 from ding.envs.manager.workers.worker import EnvSetup
+from ding.utils.batch import ByEnv
 from ding.utils.errors import EnvError
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,8 @@ class CrewedEnvManager(EnvManager):
         self._failed: set[int] = set()
         self._ended: list[int] = []
         self._calls = Calls()
-        self._cached: Any = None
+        # What `waiting_obs` would give, as long as that is known.
+        self._cached: ByEnv | None = None
         self._launching = False
 
     @property

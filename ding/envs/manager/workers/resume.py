@@ -55,6 +55,7 @@ def resume(manager: SubprocessEnvManager, state: Mapping[str, Any]) -> None:
     if state["envs"] is None:
         _begin_anew(manager)
         manager._waiting &= np.array(states) == EnvState.RUN
+        manager._cached = None
     else:
         _go_on(manager, state)
     manager._states = states
