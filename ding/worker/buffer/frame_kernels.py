@@ -25,23 +25,27 @@ how often next_obs was not obs moved on by one frame."""
 
 @njit(cache=True)
 def hash_of(frame: np.ndarray) -> np.int64:
-    """Four lanes, so that multiplications overlap."""
-    a, b, c, d = _P, _Q, _P ^ _Q, _P + _Q
+    """Six lanes, so that multiplications overlap."""
+    a, b, c, d, e, f = _P, _Q, _P ^ _Q, _P + _Q, _P - _Q, _P & _Q
     n = len(frame)
-    whole = n - n % 4
-    for i in range(0, whole, 4):
+    whole = n - n % 6
+    for i in range(0, whole, 6):
         a = (a ^ frame[i]) * _P
         b = (b ^ frame[i + 1]) * _Q
         c = (c ^ frame[i + 2]) * _P
         d = (d ^ frame[i + 3]) * _Q
+        e = (e ^ frame[i + 4]) * _P
+        f = (f ^ frame[i + 5]) * _Q
         a ^= a >> _SHIFT
         b ^= b >> _SHIFT
         c ^= c >> _SHIFT
         d ^= d >> _SHIFT
+        e ^= e >> _SHIFT
+        f ^= f >> _SHIFT
     for i in range(whole, n):
         a = (a ^ frame[i]) * _P
         a ^= a >> _SHIFT
-    h = (a * _Q ^ b) * _P + (c * _Q ^ d) * _Q
+    h = (a * _Q ^ b) * _P + (c * _Q ^ d) * _Q + (e * _P ^ f)
     return np.int64(h ^ (h >> _SHIFT))
 
 
@@ -51,6 +55,16 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
     for i in range(len(a)):
         difference |= a[i] ^ b[i]
     return difference == 0
+
+
+@njit(cache=True)
+def same_as_both(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[bool, bool]:
+    """Whether `a` is `b`, and whether it is `c`; read once."""
+    from_b, from_c = np.uint64(0), np.uint64(0)
+    for i in range(len(a)):
+        from_b |= a[i] ^ b[i]
+        from_c |= a[i] ^ c[i]
+    return from_b == 0, from_c == 0
 
 
 @njit(cache=True)
@@ -132,6 +146,7 @@ def _id_of(
 @njit(cache=True)
 def _obs_ids(
     frames: np.ndarray,
+    next_frames: np.ndarray,
     slot: int,
     ids: np.ndarray,
     pool: np.ndarray,
@@ -139,25 +154,35 @@ def _obs_ids(
     table: np.ndarray,
     counts: np.ndarray,
 ) -> None:
-    """Ids of a stack, into the last row of `ids`: those of the next_obs that it was, if it was."""
+    """Ids of a stack, into the last row of `ids`: those of the next_obs that it was, if it was.
+
+    Those of next_obs too where it is obs moved on by one frame; -1 where it is not.
+    """
     k, size = len(frames), len(ids) - 1
     new = ids[size]
     row = (slot - counts[LAG]) % size
     newest = np.int64(ids[row, k])
-    if newest < 0 or not same(frames[k - 1], pool[newest]):
+    is_newest, moved = same_as_both(frames[k - 1], pool[max(newest, 0)], next_frames[k - 2])
+    if newest < 0 or not is_newest:
         newest = _id_of(frames[k - 1], pool, info, table, counts)
         row = info[newest, OWNER]
     new[k - 1] = newest
+    new[2 * k - 1] = newest if moved else -1
     known = ids[row, k] == newest
     if known:
         counts[LAG] = (slot - row) % size
     for j in range(k - 1):
-        if known and same(frames[j], pool[ids[row, k + 1 + j]]):
-            new[j] = ids[row, k + 1 + j]
-        elif same(frames[j], pool[newest]):  # after a reset
+        likely = ids[row, k + 1 + j] if known else newest
+        # The frame before the first of next_obs is gone: compared with any other.
+        is_likely, moved = same_as_both(frames[j], pool[likely], next_frames[max(j - 1, 0)])
+        if is_likely:
+            new[j] = likely
+        elif likely != newest and same(frames[j], pool[newest]):  # after a reset
             new[j] = newest
         else:
             new[j] = _id_of(frames[j], pool, info, table, counts)
+        if j:
+            new[k + j] = new[j] if moved else -1
 
 
 @njit(cache=True)
@@ -185,13 +210,10 @@ def store_rows(  # noqa: PLR0913 (arrays can't be bundled)
     new = ids[size]
     for row in range(n):
         slot = (start + row) % size
-        _obs_ids(frames[row], slot, ids, pool, info, table, counts)
+        _obs_ids(frames[row], next_frames[row], slot, ids, pool, info, table, counts)
         new[k] = _id_of(next_frames[row, k - 1], pool, info, table, counts)
         for j in range(k - 1):
-            # The stack moved on by one frame: nothing to look up.
-            if same(next_frames[row, j], pool[new[j + 1]]):
-                new[k + 1 + j] = new[j + 1]
-            else:
+            if new[k + 1 + j] < 0:
                 new[k + 1 + j] = _id_of(next_frames[row, j], pool, info, table, counts)
                 counts[JUMPS] += 1
         for j in range(2 * k):
