@@ -181,7 +181,10 @@ def options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="less work, one round: rough numbers")
     parser.add_argument("--only", metavar="CASES", help=f"some of {','.join(CASES)}")
     parser.add_argument(
-        "--repeats", type=int, metavar="N", help="rounds (3; 1 of 'collector' and with --quick)"
+        "--repeats",
+        type=int,
+        metavar="N",
+        help="rounds (3; 2 of 'replay', 1 of 'collector' and with --quick)",
     )
     parser.add_argument("--peers", metavar="PYTHON", help="interpreter that has the peers")
     parser.add_argument("--profile", choices=CASES[:4], help="profile our side of a case instead")
@@ -204,7 +207,7 @@ def main() -> None:
     if collecting:
         print(run_cases(collecting, args.peers, args.quick, args.repeats))
     if "replay" in args.only:
-        print(replay.run(args.peers, args.quick))
+        print(replay.run(args.peers, args.quick, args.repeats))
     if "returns" in args.only:
         returns.main(args.quick)
     if "updates" in args.only:

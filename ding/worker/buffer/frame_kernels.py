@@ -144,7 +144,7 @@ def _id_of(
 
 
 @njit(cache=True)
-def _obs_ids(
+def _obs_ids(  # noqa: PLR0913 (arrays can't be bundled)
     frames: np.ndarray,
     next_frames: np.ndarray,
     slot: int,
@@ -161,7 +161,7 @@ def _obs_ids(
     k, size = len(frames), len(ids) - 1
     new = ids[size]
     row = (slot - counts[LAG]) % size
-    newest = np.int64(ids[row, k])
+    newest = int(ids[row, k])
     is_newest, moved = same_as_both(frames[k - 1], pool[max(newest, 0)], next_frames[k - 2])
     if newest < 0 or not is_newest:
         newest = _id_of(frames[k - 1], pool, info, table, counts)
