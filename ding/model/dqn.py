@@ -17,6 +17,13 @@ def wraps_obs(obs_shape: ObsShape) -> bool:
     return not (isinstance(obs_shape, Mapping) and "obs" in obs_shape)
 
 
+def split_mask(x: Any, wraps_obs: bool) -> tuple[Any, dict[str, Any]]:
+    """The observation, and `{'action_mask': ...}` if one came with it."""
+    if not (wraps_obs and isinstance(x, dict) and "obs" in x):
+        return x, {}
+    return x["obs"], {key: x[key] for key in ("action_mask",) if key in x}
+
+
 class QNetwork(nn.Module):
     """obs -> what `head` makes of the features of `encoder`, with the mask that came along.
 
@@ -31,12 +38,8 @@ class QNetwork(nn.Module):
         self.wraps_obs = wraps_obs(obs_shape)
 
     def forward(self, x: Any, **head_options: Any) -> dict[str, Any]:
-        if not (isinstance(x, dict) and self.wraps_obs and "obs" in x):
-            return self.head(self.encoder(x), **head_options)
-        output = self.head(self.encoder(x["obs"]), **head_options)
-        if "action_mask" in x:
-            output["action_mask"] = x["action_mask"]
-        return output
+        obs, mask = split_mask(x, self.wraps_obs)
+        return {**self.head(self.encoder(obs), **head_options), **mask}
 
 
 class DQN(QNetwork):

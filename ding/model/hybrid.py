@@ -153,7 +153,8 @@ class HybridQAC(ModalNetwork):
             types = x["logit"].softmax(dim=-1)
         else:
             types = one_hot(action["action_type"], self.n_type)
-        parts = [encoded(self.critic_encoder, x["obs"]), action["action_args"], types]
+        features = encoded(self.critic_encoder, self._obs(x["obs"]))
+        parts = [features, action["action_args"], types]
         return q_values(self.critic_head(torch.cat(parts, dim=-1)).squeeze(-1), self.twin_critic)
 
 
@@ -220,12 +221,13 @@ class PDQN(ModalNetwork):
 
     def compute_discrete(self, x: Mapping[str, Any]) -> dict[str, Any]:
         """{'state' or 'obs', 'action_args'} -> {'logit': (B, K), 'action_args': (B, M)}."""
-        features, args = self.encoder(x["state"] if "state" in x else x["obs"]), x["action_args"]
+        state, args = x["state"] if "state" in x else x["obs"], x["action_args"]
+        features = self.encoder(self._obs(state))
         if self.args_mask is None:
             logit = self.head(torch.cat([features, args], dim=-1))["logit"]
         else:
             logit = self._each_alone(features, args, self.args_mask)
-        return self._with_mask({"logit": logit, "action_args": args}, x)
+        return self._with_mask({"logit": logit, "action_args": args}, state)
 
     def _each_alone(self, features: Tensor, args: Tensor, mask: Tensor) -> Tensor:
         """Type k valued with the arguments of k, the others zero: one pass over (B, K, ...)."""

@@ -9,7 +9,7 @@ import numpy as np
 from torch import nn
 
 from ding.model.actor_critic import QAC, VAC, DiscreteQAC
-from ding.model.dqn import DQN, QNetwork
+from ding.model.dqn import DQN, QNetwork, split_mask
 from ding.model.hybrid import PDQN, HybridQAC
 from ding.model.numpy_forward import Function, compiled, float32, has_hooks
 from ding.model.numpy_value_head import UnsupportedError
@@ -115,7 +115,9 @@ def _pdqn_values(model: PDQN) -> Function:
 
     def value(x: Any) -> dict[str, Any]:
         args = x["action_args"]
-        return {**q_of(np.concatenate([encode(x["state"]), args], axis=-1)), "action_args": args}
+        state, mask = split_mask(x["state"], model.wraps_obs)
+        q = q_of(np.concatenate([encode(state), args], axis=-1))
+        return {**q, "action_args": args, **mask}
 
     return value
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ding.model.actor_critic import VAC
+from ding.model.dqn import split_mask, wraps_obs
 from ding.model.encoder import Encoder, ObsShape, encoder_for, shape_of
 from ding.model.head import discrete_head_for
 from ding.torch_utils.blocks import one_hot
@@ -226,6 +227,7 @@ class GTrXLDQN(nn.Module):
         encoder_norm_type: str | None = None,
     ) -> None:
         super().__init__()
+        self.wraps_obs = wraps_obs(obs_shape)
         self.encoder: Encoder = encoder_for(
             obs_shape, encoder_hidden_size_list, activation, encoder_norm_type
         )
@@ -248,9 +250,11 @@ class GTrXLDQN(nn.Module):
         )
 
     def forward(self, x: Any) -> dict[str, Any]:
-        output = self.core(self.encoder(x))
+        obs, mask = split_mask(x, self.wraps_obs)
+        output = self.core(self.encoder(obs))
         return {
             **self.head(output["logit"]),
+            **mask,
             "memory": output["memory"],
             "transformer_out": output["logit"],
         }

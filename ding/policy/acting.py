@@ -118,11 +118,23 @@ def noisy(action: np.ndarray, sigma: float, rng: np.random.Generator) -> np.ndar
 
 
 def hybrid_epsilon_greedy(
-    q: np.ndarray, args: np.ndarray, *, eps: float, sigma: float, rng: np.random.Generator
+    q: np.ndarray,
+    args: np.ndarray,
+    *,
+    eps: float,
+    sigma: float,
+    rng: np.random.Generator,
+    allowed: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
-    """Values (N, K) of types and arguments (N, M) to actions; envs that explore draw both."""
+    """Values (N, K) of types and arguments (N, M) to actions; envs that explore draw both.
+
+    Exploring keeps to types that the mask `allowed` (N, K) allows.
+    """
     kind, args = q.argmax(axis=1), noisy(args, sigma, rng)
     explore = np.flatnonzero(rng.random(len(q)) < eps)
-    kind[explore] = rng.integers(0, q.shape[1], len(explore))
+    if allowed is None:
+        kind[explore] = rng.integers(0, q.shape[1], len(explore))
+    else:
+        kind[explore] = random_allowed(allowed[explore], rng)
     args[explore] = rng.uniform(-1.0, 1.0, (len(explore), args.shape[1]))
     return {"action_type": kind, "action_args": args}

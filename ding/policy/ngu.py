@@ -81,6 +81,7 @@ class NGUConfig(R2D2Config):
 
 class NGUPolicy(R2D2Policy):
     config_class = NGUConfig
+    keeps_to_masks = False
     cfg: NGUConfig
 
     @classmethod

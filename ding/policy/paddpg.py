@@ -18,6 +18,7 @@ from typing import Any
 from torch import Tensor
 
 from ding.policy.acting import hybrid_epsilon_greedy
+from ding.policy.actions import usable
 from ding.policy.ddpg import DDPGConfig, DDPGPolicy, smoothed
 from ding.policy.dqn import DQNOtherConfig
 from ding.rl_utils.exploration import get_epsilon_greedy_fn
@@ -35,6 +36,7 @@ class PADDPGPolicy(DDPGPolicy):
 
     config_class = PADDPGConfig
     action_kinds = ("hybrid",)
+    keeps_to_masks = True
     cfg: PADDPGConfig
 
     @classmethod
@@ -49,26 +51,31 @@ class PADDPGPolicy(DDPGPolicy):
     def _next_action(self, batch: Batch) -> Any:
         output = self._target.module(batch["next_obs"], mode="compute_actor")
         args = smoothed(output["action_args"], batch)
-        return {"action_type": output["logit"].argmax(dim=-1), "action_args": args}
+        return {"action_type": usable(output).argmax(dim=-1), "action_args": args}
 
     def _act(self, obs: Any) -> dict[str, Any]:
         output = self._model(obs, mode="compute_actor")
-        return {"action": {"action_args": output["action_args"]}, "logit": output["logit"]}
+        return {"action": {"action_args": output["action_args"]}, "logit": usable(output)}
 
     # --- acting --------------------------------------------------------------------------------
 
     def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
         env_id, obs = stacked_of(data)
-        output, sigma = self._actor(obs), self.cfg.collect.noise_sigma
+        output = self._actor(obs)
         action = hybrid_epsilon_greedy(
-            output["logit"], output["action_args"], eps=eps, sigma=sigma, rng=self._rng
+            usable(output),
+            output["action_args"],
+            eps=eps,
+            sigma=self.cfg.collect.noise_sigma,
+            rng=self._rng,
+            allowed=output.get("action_mask"),
         )
         return ByEnv(env_id, {"action": action})
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
         output = self._actor(obs)
-        kind = output["logit"].argmax(axis=1)
+        kind = usable(output).argmax(axis=1)
         return ByEnv(
             env_id, {"action": {"action_type": kind, "action_args": output["action_args"]}}
         )

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from ding.policy.acting import acting_model, hybrid_epsilon_greedy
+from ding.policy.actions import usable
 from ding.policy.config import LearnConfig, at_least, unused
 from ding.policy.critics import slow_target, squared_td_loss
 from ding.policy.dqn import DQNCollectConfig, DQNConfig, DQNLearnConfig, DQNPolicy
@@ -74,7 +75,6 @@ class PDQNPolicy(DQNPolicy):
 
     config_class = PDQNConfig
     action_kinds = ("hybrid",)
-    keeps_to_masks = False
     cfg: PDQNConfig
 
     @classmethod
@@ -122,7 +122,7 @@ class PDQNPolicy(DQNPolicy):
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         action = batch["action"]
-        q = self._values(self._model, batch["obs"], action["action_args"])
+        q = self._valued(self._model, batch["obs"], action["action_args"])["logit"]
         q_taken = q.gather(1, action["action_type"].unsqueeze(1)).squeeze(1)
         target_q = self._target_q(batch)
         loss, metrics = squared_td_loss(q_taken.unsqueeze(0), target_q, batch.get("weight"))
@@ -132,20 +132,20 @@ class PDQNPolicy(DQNPolicy):
     def _target_q(self, batch: Batch) -> Tensor:
         obs, target = batch["next_obs"], self._target.module
         args = target(obs, mode="compute_continuous")["action_args"]
-        next_q = self._values(target, obs, args)
-        picking = self._values(self._model, obs, args) if self.cfg.learn.double_q else next_q
-        best = picking.argmax(dim=1, keepdim=True)
-        return batch["reward"] + batch["discount"] * next_q.gather(1, best).squeeze(1)
+        valued = self._valued(target, obs, args)
+        picking = self._valued(self._model, obs, args) if self.cfg.learn.double_q else valued
+        best = usable(picking).argmax(dim=1, keepdim=True)
+        return batch["reward"] + batch["discount"] * valued["logit"].gather(1, best).squeeze(1)
 
     def _args_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Arguments climb the values of all types at once: each type has its own of them."""
         args = self._model(batch["obs"], mode="compute_continuous")["action_args"]
-        return -self._values(self._model, batch["obs"], args).sum(dim=1).mean(), {}
+        return -self._valued(self._model, batch["obs"], args)["logit"].sum(dim=1).mean(), {}
 
     @staticmethod
-    def _values(model: Any, obs: Any, args: Tensor) -> Tensor:
-        """(B, K)."""
-        return model({"state": obs, "action_args": args}, mode="compute_discrete")["logit"]
+    def _valued(model: Any, obs: Any, args: Tensor) -> dict[str, Tensor]:
+        """With the values of the types, 'logit' (B, K)."""
+        return model({"state": obs, "action_args": args}, mode="compute_discrete")
 
     def _monitor_vars_learn(self) -> list[str]:
         losses = ["total_loss", "q_loss", "args_loss"]
@@ -160,9 +160,15 @@ class PDQNPolicy(DQNPolicy):
     def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
         env_id, obs = stacked_of(data)
         args, collect = self._args(obs)["action_args"], self.cfg.collect
-        q = self._q({"state": obs, "action_args": args})["logit"]
-        sigma = collect.noise_sigma if collect.noise else 0.0
-        action = hybrid_epsilon_greedy(q, args, eps=eps, sigma=sigma, rng=self._rng)
+        output = self._q({"state": obs, "action_args": args})
+        action = hybrid_epsilon_greedy(
+            usable(output),
+            args,
+            eps=eps,
+            sigma=collect.noise_sigma if collect.noise else 0.0,
+            rng=self._rng,
+            allowed=output.get("action_mask"),
+        )
         return ByEnv(env_id, {"action": action})
 
     def _init_eval(self) -> None:
@@ -171,5 +177,5 @@ class PDQNPolicy(DQNPolicy):
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
         args = self._args(obs)["action_args"]
-        kind = self._q({"state": obs, "action_args": args})["logit"].argmax(axis=1)
+        kind = usable(self._q({"state": obs, "action_args": args})).argmax(axis=1)
         return ByEnv(env_id, {"action": {"action_type": kind, "action_args": args}})

@@ -17,10 +17,17 @@ import torch
 from torch import Tensor, nn
 
 from ding.policy.acting import epsilon_greedy
+from ding.policy.actions import usable
 from ding.policy.base import takes_all_envs
 from ding.policy.config import at_least, check_samples
 from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNOtherConfig, DQNPolicy
-from ding.policy.recurrent import RecurrentPolicy, stored_state, with_last_obs, with_state
+from ding.policy.recurrent import (
+    RecurrentPolicy,
+    mask_of,
+    stored_state,
+    with_last_obs,
+    with_state,
+)
 from ding.rl_utils.adder import nstep_transitions
 from ding.rl_utils.td import picked, sequence_returns
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
@@ -70,7 +77,6 @@ class R2D2Config(DQNConfig):
 
 class R2D2Policy(RecurrentPolicy, DQNPolicy):
     config_class: ClassVar[type] = R2D2Config
-    keeps_to_masks = False
     cfg: R2D2Config
 
     @staticmethod
@@ -122,7 +128,8 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
         rescaled = self.cfg.learn.value_rescale
         next_q = self._unrolled(self._target.module, obs, batch)
         judge = q if self.cfg.learn.double_q else next_q
-        value = picked(next_q, judge.argmax(dim=-1))  # (T + 1, B)
+        best = usable({"logit": judge, "action_mask": mask_of(obs)}).argmax(dim=-1)
+        value = picked(next_q, best)  # (T + 1, B)
         if rescaled:
             value = value_inv_transform(value)
         reward, discount = batch["reward"].T, batch["discount"].T
@@ -155,7 +162,8 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
     ) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
         q, origin = self._collector(env_id, obs)
-        return ByEnv(env_id, {"action": epsilon_greedy(q, eps, self._rng), "origin": origin})
+        action = epsilon_greedy(q, eps, self._rng, mask_of(obs))
+        return ByEnv(env_id, {"action": action, "origin": origin})
 
     def _process_transition(
         self, obs: Any, policy_output: dict[str, Any], timestep: Any

@@ -105,8 +105,17 @@ def recurrent_step(
 
 def with_state(obs: Any, state: Any) -> dict[str, Any]:
     """What such networks take; what comes with the observation itself goes in beside it."""
-    together = isinstance(obs, dict) and {"obs"} < set(obs) <= _INPUTS
-    return {**(obs if together else {"obs": obs}), "prev_state": state}
+    return {**(obs if _is_input(obs) else {"obs": obs}), "prev_state": state}
+
+
+def mask_of(obs: Any) -> Any:
+    """The action mask that came with an observation, if one did."""
+    return obs.get("action_mask") if _is_input(obs) else None
+
+
+def _is_input(obs: Any) -> bool:
+    """Whether this is an observation with something beside it, not an observation in parts."""
+    return isinstance(obs, dict) and {"obs"} < set(obs) <= _INPUTS
 
 
 def stored_state(column: Any) -> Any:

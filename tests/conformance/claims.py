@@ -33,7 +33,7 @@ class Claim:
 
 _DISCRETE = Claim(actions=("discrete",), masks=True)
 _CONTINUOUS = Claim(actions=("continuous",))
-_HYBRID = Claim(actions=("hybrid",))
+_HYBRID = Claim(actions=("hybrid",), masks=True)
 _UNTYPED = ("discrete", "multi_discrete", "continuous")
 
 CLAIMS: dict[str, Claim] = {
@@ -48,8 +48,8 @@ CLAIMS: dict[str, Claim] = {
     "sql": _DISCRETE,
     "sqn": _DISCRETE,
     "bdq": Claim(actions=("multi_discrete",)),
-    "r2d2": Claim(actions=("discrete",), recurrent=True),
-    "r2d2_gtrxl": Claim(actions=("discrete",), recurrent=True),
+    "r2d2": Claim(actions=("discrete",), masks=True, recurrent=True),
+    "r2d2_gtrxl": Claim(actions=("discrete",), masks=True, recurrent=True),
     "ngu": Claim(
         actions=("discrete",), recurrent=True, env_wrapper=("obs_plus_prev_action_reward",)
     ),

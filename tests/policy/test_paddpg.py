@@ -11,22 +11,30 @@ from ding.utils.errors import ConfigError
 from policy.continuous import batch_of, learn_critic_first, policy_of, shaken_target
 
 
+@pytest.mark.parametrize("masked", [False, True])
 @torch.no_grad()
-def test_losses_by_hand() -> None:
+def test_losses_by_hand(masked: bool) -> None:
     policy = policy_of("paddpg", learn=dict(noise=True))
     target_model, batch = shaken_target(policy), policy._batch(Rows(batch_of("paddpg")))
     policy._add_noise(batch)
     after = target_model(batch["next_obs"], mode="compute_actor")
     args = (after["action_args"] + batch["next_noise"]).clamp(-1, 1)
-    types = torch.eye(3)[after["logit"].argmax(dim=1)]
+    never = torch.zeros(16, 3)
+    if masked:
+        never[torch.arange(16), after["logit"].argmax(dim=1)] = -torch.inf
+    types = torch.eye(3)[(after["logit"] + never).argmax(dim=1)]
     next_q = target_model.critic_head(torch.cat([batch["next_obs"], args, types], dim=1))[:, 0]
     taken = torch.eye(3)[batch["action"]["action_type"]]
     x = torch.cat([batch["obs"], batch["action"]["action_args"], taken], dim=1)
     error = policy._model.critic_head(x)[:, 0] - (batch["reward"] + batch["discount"] * next_q)
-    assert float(policy._critic_loss(batch)[0]) == pytest.approx(float((error**2).mean()), rel=1e-5)
     now = policy._model(batch["obs"], mode="compute_actor")
-    x = torch.cat([batch["obs"], now["action_args"], now["logit"].softmax(dim=1)], dim=1)
+    types = (now["logit"] + never).softmax(dim=1)
+    x = torch.cat([batch["obs"], now["action_args"], types], dim=1)
     wanted = -float(policy._model.critic_head(x).mean())
+    if masked:
+        mask = (never == 0).to(torch.int8)
+        batch |= {key: {"obs": batch[key], "action_mask": mask} for key in ("obs", "next_obs")}
+    assert float(policy._critic_loss(batch)[0]) == pytest.approx(float((error**2).mean()), rel=1e-5)
     assert float(policy._actor_loss(batch)[0]) == pytest.approx(wanted, abs=1e-6)
 
 

@@ -36,7 +36,8 @@ def q_of(model: Any, obs: np.ndarray, args: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("double_q", [False, True])
-def test_losses_by_hand(double_q: bool) -> None:
+@pytest.mark.parametrize("masked", [False, True])
+def test_losses_by_hand(double_q: bool, masked: bool) -> None:
     policy = policy_of("pdqn", learn=dict(double_q=double_q, dis_learning_rate=1e-12))
     target_model, batch = shaken_target(policy), batch_of("pdqn")
     weight = np.linspace(0, 1, 16, dtype=np.float32)
@@ -44,12 +45,18 @@ def test_losses_by_hand(double_q: bool) -> None:
     next_args = arguments_of(target_model, batch["next_obs"])
     next_q = q_of(target_model, batch["next_obs"], next_args)
     picking = q_of(policy._model, batch["next_obs"], next_args) if double_q else next_q
+    allowed = np.ones((16, 3), dtype=np.int8)
+    if masked:
+        allowed[np.arange(16), picking.argmax(axis=1)] = 0
     errors = []
     for i in range(16):
-        value = next_q[i, int(np.argmax(picking[i]))]
+        value = next_q[i, int(np.argmax(np.where(allowed[i], picking[i], -np.inf)))]
         target = batch["reward"][i] + batch["discount"][i] * value
         errors.append(taken[i, batch["action"]["action_type"][i]] - target)
     climbed = q_of(policy._model, batch["obs"], arguments_of(policy._model, batch["obs"]))
+    if masked:
+        for key in ("obs", "next_obs"):
+            batch[key] = {"obs": batch[key], "action_mask": allowed}
     output = policy.learn_mode.forward(Rows({**batch, "weight": weight}))
     wanted = (weight * np.square(errors)).mean()
     assert float(output["q_loss"]) == pytest.approx(wanted, rel=1e-4)

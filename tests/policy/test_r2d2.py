@@ -123,11 +123,16 @@ def h_inverse(y: float) -> float:
 
 @pytest.mark.parametrize("rescale", [True, False])
 @pytest.mark.parametrize("lstm_type", ["normal", "gru"])
-def test_loss_one_step_at_a_time(rescale: bool, lstm_type: str) -> None:
+@pytest.mark.parametrize("masked", [True, False])
+def test_loss_one_step_at_a_time(rescale: bool, lstm_type: str, masked: bool) -> None:
     policy = r2d2(learn=dict(value_rescale=rescale), model=dict(lstm_type=lstm_type))
     shake_target(policy)
     batch = sequences(keys=("h",) if lstm_type == "gru" else ("h", "c"))
     n, errors = 6, []
+    allowed = np.ones((n, BURN_IN + UNROLL + 1, 4), np.int8)
+    if masked:
+        allowed[:] = np.random.default_rng(1).integers(0, 2, allowed.shape)
+        allowed[..., 3] |= ~allowed.any(axis=-1)  # one at least
     squares = 0.0
     for i in range(n):
         length = int(batch["mask"][i].sum())
@@ -135,7 +140,8 @@ def test_loss_one_step_at_a_time(rescale: bool, lstm_type: str) -> None:
         obs = np.concatenate([batch["obs"][i, :length], last[None]])
         state = {k: torch.from_numpy(v[i]) for k, v in batch["prev_state"].items()}
         q, target_q = (q_of(m, obs, state) for m in (policy._model, policy._target.module))
-        value = target_q[np.arange(length + 1), q.argmax(axis=1)]
+        best = np.where(allowed[i, : length + 1], q, -np.inf).argmax(axis=1)
+        value = target_q[np.arange(length + 1), best]
         value = np.array([h_inverse(v) for v in value]) if rescale else value
         own = []
         for t in range(length):
@@ -151,6 +157,12 @@ def test_loss_one_step_at_a_time(rescale: bool, lstm_type: str) -> None:
         errors.append(np.abs(own))
         squares += np.square(own).sum()
     wanted = squares / sum(map(len, errors))
+    if masked:
+        length = batch["mask"].sum(axis=1).astype(int)[:, None]
+        at = np.minimum(np.arange(BURN_IN + UNROLL), length - 1)
+        for key, times in (("obs", at), ("next_obs", at + 1)):
+            mask = allowed[np.arange(n)[:, None], times]
+            batch[key] = {"obs": batch[key], "action_mask": mask}
     output = policy.learn_mode.forward(Rows(batch))
     assert float(output["total_loss"]) == pytest.approx(wanted, rel=1e-3)
     priority = [0.9 * e.max() + 0.1 * e.mean() if len(e) else 0.0 for e in errors]
