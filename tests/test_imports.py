@@ -22,8 +22,10 @@ BELOW: dict[str, set[str]] = {
     "policy": {"utils", "torch_utils", "rl_utils", "model", "config"},
     "worker": {"utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs"},
     "data": {"utils", "config", "worker"},
+    "parallel": {"utils", "policy", "envs", "worker"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
+        "parallel",
     },
 }
 """Package to what it may import (besides itself)."""

@@ -1,6 +1,7 @@
 """Entries: from a config to a trained policy."""
 
 from ding.entry.evaluate import collect_demo_data, eval, evaluate, load_demo_data
+from ding.entry.parallel import parallel_pipeline
 from ding.entry.run import Run
 from ding.entry.serial import serial_pipeline, serial_pipeline_onpolicy, train
 
@@ -10,6 +11,7 @@ __all__ = [
     "eval",
     "evaluate",
     "load_demo_data",
+    "parallel_pipeline",
     "serial_pipeline",
     "serial_pipeline_onpolicy",
     "train",

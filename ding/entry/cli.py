@@ -11,8 +11,9 @@ from typing import Any
 from ding import __version__
 from ding.utils.errors import DingError, nearest
 
-MODES = ("serial", "serial_onpolicy", "eval", "replay")
-_LATER = ("parallel", "dist")
+MODES = ("serial", "serial_onpolicy", "parallel", "eval", "replay")
+_LATER = ("dist",)
+_PLATFORMS = ("local",)
 _TRAIN_ONLY = ("train_iter", "env_step", "resume")
 _REPLAY_ONLY = ("timeout", "trust")
 # Options that cannot take effect in a mode; those not named here are trainings.
@@ -35,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("-c", "--config", metavar="FILE", help="config file, .py or .yaml")
     p.add_argument("-e", "--env", help="without -c: env of the zoo or any Gymnasium id")
     p.add_argument("-p", "--policy", help="without -c: policy by its registered name")
+    p.add_argument("-P", "--platform", help="with -m parallel: where to run, 'local'")
     p.add_argument(
         "-s", "--seed", type=int, action="append", help="seed; repeat it for several runs"
     )
@@ -107,6 +109,10 @@ def _dispatch(args: argparse.Namespace) -> int:
 
 def _check_options(args: argparse.Namespace) -> None:
     args.mode = _checked_mode(args.mode, resumed=isinstance(args.resume, str))
+    if args.mode == "parallel":
+        _check_platform(args)
+    elif args.platform:
+        raise DingError("--platform takes effect with -m parallel only")
     if args.config and (args.env or args.policy):
         raise DingError("give either -c or -e and -p, not both")
     if args.replay_path and args.mode != "eval":
@@ -116,6 +122,18 @@ def _check_options(args: argparse.Namespace) -> None:
     for name in _IDLE.get(args.mode, _REPLAY_ONLY):
         if getattr(args, name):
             raise DingError(f"--{name.replace('_', '-')} has no effect with -m {args.mode}")
+
+
+def _check_platform(args: argparse.Namespace) -> None:
+    """In this mode -p is where to run, and not the policy."""
+    platform, args.policy = args.platform or args.policy or "local", None
+    if platform not in _PLATFORMS:
+        raise DingError(
+            f"-p {platform}: with -m parallel -p is the platform{nearest(platform, _PLATFORMS)}; "
+            "the policy comes with the config: -c FILE"
+        )
+    if args.env:
+        raise DingError("-m parallel takes a config: -c FILE instead of -e and -p")
 
 
 def _checked_mode(mode: str | None, resumed: bool) -> str:
@@ -152,8 +170,7 @@ def _configs(args: argparse.Namespace) -> tuple[Any, Any]:
 
 def _train(args: argparse.Namespace) -> int:
     from ding.entry.progress import Limits
-    from ding.entry.run import Run
-    from ding.entry.serial import train
+    from ding.entry.seeds import train_one
 
     main, create = _configs(args)
     unlimited = Limits()
@@ -161,15 +178,8 @@ def _train(args: argparse.Namespace) -> int:
     seeds = args.seed or [main.get("seed", 0)]
     if len(seeds) > 1:
         return _train_seeds(args, main, create, limits)
-    with Run(
-        [main, create],
-        seeds[0],
-        limits=limits,
-        resume=args.resume,
-        on_policy_only=args.mode == "serial_onpolicy",
-    ) as run:
-        train(run)
-    return 130 if run.interrupted else 0
+    result = train_one([main, create], seeds[0], limits, args.resume, args.mode)
+    return 130 if result["interrupted"] else 0
 
 
 def _train_seeds(args: argparse.Namespace, main: Any, create: Any, limits: Any) -> int:
@@ -185,7 +195,7 @@ def _train_seeds(args: argparse.Namespace, main: Any, create: Any, limits: Any) 
         directory,
         limits,
         resume=args.resume,
-        on_policy_only=args.mode == "serial_onpolicy",
+        mode=args.mode,
     )
     _say(text, sys.stdout)
     return 0 if done else 130

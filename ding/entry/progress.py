@@ -42,13 +42,15 @@ class Progress:
         if not self._live:
             self._shown = min(self._shown, time.monotonic() - self._every + 2.0)
 
-    def update(self, env_step: int, train_iter: int) -> None:
+    def update(self, env_step: int, train_iter: int, note: str = "") -> None:
+        """`note` is what else there is to say."""
         now = time.monotonic()
         if self._base is None:
             self._base = (now, env_step, train_iter)
         if now - self._shown >= self._every:
             self._shown = now
-            self._write(self._line(now, env_step, train_iter))
+            line = self._line(now, env_step, train_iter)
+            self._write(f"{line}  {note}" if note else line)
 
     def _line(self, now: float, env_step: int, train_iter: int) -> str:
         assert self._base is not None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,71 @@ from typing import Any
 import numpy as np
 
 from ding import __version__
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run has come to."""
+
+    directory: Path
+    seed: int
+    stop: bool
+    interrupted: bool
+    env_step: int
+    train_iter: int
+    returns: list[float]
+    """Of the last evaluation."""
+    best: float
+    stop_value: float
+    seconds: float
+    dropped_steps: int
+    history: list[dict[str, float]]
+
+    def conclude(
+        self, tell: Callable[[str], None], extra: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Write result and picture, tell in a line what was reached; returns the result."""
+        result = {
+            "exp_name": str(self.directory),
+            "seed": self.seed,
+            "stop": self.stop,
+            "interrupted": self.interrupted,
+            "env_step": self.env_step,
+            "train_iter": self.train_iter,
+            "eval_value": self.history[-1]["reward_mean"] if self.history else None,
+            "eval_value_raw": self.returns,
+            "best_value": self.best,
+            "stop_value": self.stop_value,
+            "seconds": round(self.seconds, 3),
+            "dropped_steps": self.dropped_steps,
+            **(extra or {}),
+            "curve": self.history,
+        }
+        write_result(self.directory, result)
+        if self.history:
+            curves = {f"seed {self.seed}": self.history}
+            path = self.directory / "curve.png"
+            draw_curves(path, curves, self.stop_value, self.directory.name)
+        if self.interrupted or self.history:
+            tell(self._summary())
+        return result
+
+    def _summary(self) -> str:
+        if self.interrupted:
+            return (
+                f"interrupted at {self.env_step:,} env steps; all is saved in {self.directory}, "
+                f"go on with --resume {self.directory}"
+            )
+        goal = self.stop_value
+        if self.stop:
+            verdict = f"reached the goal of {goal:g}"
+        else:
+            verdict = f"did not reach {goal:g}" if is_goal(goal) else "finished"
+        return (
+            f"{verdict}: return {self.history[-1]['reward_mean']:.1f} (best {self.best:.1f}) after "
+            f"{self.env_step:,} env steps, {self.train_iter:,} updates, {self.seconds:.1f} s\n"
+            f"results in {self.directory}: curve.png, result.json, ckpt/ckpt_best.pth.tar, log/"
+        )
 
 
 def write_result(directory: Path, result: Mapping[str, Any]) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -20,8 +18,9 @@ from torch import nn
 from ding.config import compile_config, read_config
 from ding.config.compile import save_compiled
 from ding.config.merge import plain_dict
+from ding.entry.interrupt import Interrupt
 from ding.entry.progress import Limits, Progress
-from ding.entry.report import draw_curves, is_goal, write_result
+from ding.entry.report import Outcome
 from ding.entry.spaces import fit_model_to_env
 from ding.entry.state import StateKeeper, check_same_config, find_run, load_state
 from ding.envs import create_env_manager, get_vec_env_setting
@@ -74,7 +73,7 @@ class Run:
             name = self.cfg.policy.type
             raise ConfigError(f"policy '{name}' learns off-policy; use serial_pipeline (-m serial)")
         self.seed, self.limits = seed, limits or Limits()
-        self.stop, self.interrupted = False, False
+        self.stop = False
         self._returns: list[float] = []
         self._seconds, self._started = 0.0, time.monotonic()
         self._last_saved = time.monotonic()
@@ -89,6 +88,7 @@ class Run:
             env.flights_under(self.directory)
         try:
             self.progress = Progress(str(self.directory), self.limits)
+            self._interrupt = Interrupt(self.progress.message)
             self.policy: Policy = create_policy(self.cfg.policy, model=model)
             set_threads(self.policy, self.cfg.policy)
             self._make_workers(collector_env, evaluator_env, state)
@@ -163,6 +163,10 @@ class Run:
         self._closing.callback(self.commander.close)
 
     # --- parts of the loop ---------------------------------------------------------------------
+
+    @property
+    def interrupted(self) -> bool:
+        return self._interrupt.asked
 
     @property
     def finished(self) -> bool:
@@ -270,10 +274,6 @@ class Run:
         if self.interrupted:
             self.save(wait=True)
             self.learner.save_checkpoint()
-            self.progress.message(
-                f"interrupted at {self.collector.envstep:,} env steps; "
-                f"all is saved in {self.directory}, go on with --resume {self.directory}"
-            )
         else:
             history, train_iter = self.evaluator.history, self.learner.train_iter
             if not history or history[-1]["train_iter"] != train_iter:
@@ -283,62 +283,28 @@ class Run:
         return self._report()
 
     def _report(self) -> dict[str, Any]:
-        history = self.evaluator.history
-        last = history[-1] if history else None
-        result = {
-            "exp_name": str(self.directory),
-            "seed": self.seed,
-            "stop": self.stop,
-            "interrupted": self.interrupted,
-            "env_step": self.collector.envstep,
-            "train_iter": self.learner.train_iter,
-            "eval_value": last["reward_mean"] if last else None,
-            "eval_value_raw": self._returns,
-            "best_value": self.evaluator.best,
-            "stop_value": self.cfg.env.stop_value,
-            "seconds": round(self.seconds, 3),
-            "dropped_steps": self.collector.dropped_steps,
-            "curve": history,
-        }
-        write_result(self.directory, result)
-        if history:
-            goal = self.cfg.env.stop_value
-            curves = {f"seed {self.seed}": history}
-            draw_curves(self.directory / "curve.png", curves, goal, self.directory.name)
-        if last and not self.interrupted:
-            self.progress.message(self._summary(last["reward_mean"]))
-        return result
-
-    def _summary(self, value: float) -> str:
-        goal = self.cfg.env.stop_value
-        if self.stop:
-            verdict = f"reached the goal of {goal:g}"
-        else:
-            verdict = f"did not reach {goal:g}" if is_goal(goal) else "finished"
-        return (
-            f"{verdict}: return {value:.1f} (best {self.evaluator.best:.1f}) after "
-            f"{self.collector.envstep:,} env steps, {self.learner.train_iter:,} updates, "
-            f"{self.seconds:.1f} s\n"
-            f"results in {self.directory}: curve.png, result.json, ckpt/ckpt_best.pth.tar, log/"
+        outcome = Outcome(
+            directory=self.directory,
+            seed=self.seed,
+            stop=self.stop,
+            interrupted=self.interrupted,
+            env_step=self.collector.envstep,
+            train_iter=self.learner.train_iter,
+            returns=self._returns,
+            best=self.evaluator.best,
+            stop_value=self.cfg.env.stop_value,
+            seconds=self.seconds,
+            dropped_steps=self.collector.dropped_steps,
+            history=self.evaluator.history,
         )
+        return outcome.conclude(self.progress.message)
 
     def __enter__(self) -> Run:
-        self._old_handlers = {}
-        # Signals reach the main thread only; elsewhere whoever owns it decides.
-        if _in_main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._old_handlers[number] = signal.signal(number, self._interrupt)
+        self._interrupt.__enter__()
         return self
 
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.interrupted:
-            raise KeyboardInterrupt
-        self.interrupted = True
-        self.progress.message("saving before leaving (once more: leave at once)")
-
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
-        for number, handler in self._old_handlers.items():
-            signal.signal(number, handler)
+        self._interrupt.__exit__()
         if kind is not None and issubclass(kind, DingError):
             self._discard()
         self._closing.close()
@@ -352,17 +318,16 @@ class Run:
             shutil.rmtree(self.directory)
 
 
-def _in_main_thread() -> bool:
-    import threading
-
-    return threading.current_thread() is threading.main_thread()
-
-
 def set_threads(policy: Policy, policy_cfg: Any) -> None:
-    """Torch threads for this run: a small network is slower on two than on one."""
+    """Torch threads for this run."""
+    torch.set_num_threads(threads_for(policy, policy_cfg))
+
+
+def threads_for(policy: Policy, policy_cfg: Any) -> int:
+    """Those of the config, or what pays off: a small network is slower on two than on one."""
     threads = policy_cfg.learn.get("threads")
-    if threads is None:
-        n_parameter = sum(p.numel() for p in policy._model.parameters())
-        flops = 6 * n_parameter * policy_cfg.learn.batch_size
-        threads = (os.cpu_count() or 1) if flops >= _THREADS_FROM_FLOPS else 1
-    torch.set_num_threads(threads)
+    if threads is not None:
+        return threads
+    n_parameter = sum(p.numel() for p in policy._model.parameters())
+    flops = 6 * n_parameter * policy_cfg.learn.batch_size
+    return (os.cpu_count() or 1) if flops >= _THREADS_FROM_FLOPS else 1

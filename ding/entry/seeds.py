@@ -8,12 +8,30 @@ from pathlib import Path
 from typing import Any
 
 from ding.config import override
+from ding.entry.parallel import ParallelRun
 from ding.entry.progress import Limits
 from ding.entry.report import draw_curves, summary
 from ding.entry.run import ConfigLike, Run, read_input
 from ding.entry.serial import train
 from ding.entry.state import STATE_NAME
+from ding.parallel.saving import MANIFEST
 from ding.utils.errors import DingError
+
+
+def train_one(
+    input_cfg: ConfigLike,
+    seed: int,
+    limits: Limits | None = None,
+    resume: str | Path | bool = False,
+    mode: str = "serial",
+) -> dict[str, Any]:
+    """Train in a mode of the command; returns the result."""
+    if mode == "parallel":
+        with ParallelRun(input_cfg, seed, limits, resume) as parallel_run:
+            return parallel_run.train()
+    only = mode == "serial_onpolicy"
+    with Run(input_cfg, seed, limits=limits, resume=resume, on_policy_only=only) as run:
+        return train(run)
 
 
 def train_seeds(
@@ -23,7 +41,7 @@ def train_seeds(
     limits: Limits | None = None,
     *,
     resume: bool = False,
-    on_policy_only: bool = False,
+    mode: str = "serial",
 ) -> tuple[bool, str]:
     """Train once per seed in `directory/seed<k>`; returns whether all finished, and a report.
 
@@ -37,17 +55,11 @@ def train_seeds(
         path = directory / f"seed{seed}"
         result = _finished(path) if resume else None
         if result is None:
-            begun = resume and (path / "ckpt" / STATE_NAME).is_file()
+            name = MANIFEST if mode == "parallel" else STATE_NAME
+            begun = resume and (path / "ckpt" / name).is_file()
             cfg = override(main, {"exp_name": str(path)})
-            with Run(
-                [cfg, create],
-                seed,
-                limits=limits,
-                resume=path if begun else False,
-                on_policy_only=on_policy_only,
-            ) as run:
-                result = train(run)
-            if run.interrupted:
+            result = train_one([cfg, create], seed, limits, path if begun else False, mode)
+            if result["interrupted"]:
                 return (
                     False,
                     f"interrupted in seed {seed}; go on with the same command and --resume",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -119,20 +119,23 @@ def _loaded(path: Path) -> dict[str, Any]:
     return state
 
 
-def find_run(exp_name: str) -> Path:
-    """The newest run of that name (with or without a time stamp) that can be resumed."""
+def find_run(exp_name: str, names: Sequence[str] = (STATE_NAME, PREVIOUS_NAME)) -> Path:
+    """The newest run of that name (with or without a time stamp) that can be resumed.
+
+    It has one of these files among its checkpoints.
+    """
     base = Path(exp_name)
     candidates = [base, *base.parent.glob(f"{base.name}_[0-9][0-9][0-9][0-9][0-9][0-9]_*")]
-    runs = [path for path in candidates if _state_files(path)]
+    runs = {path: files for path in candidates if (files := _state_files(path, names))}
     if not runs:
         raise CheckpointError(
-            f"nothing to resume: no '{base}' with a ckpt/{STATE_NAME}; start without --resume"
+            f"nothing to resume: no '{base}' with a ckpt/{names[0]}; start without --resume"
         )
-    return max(runs, key=lambda path: max(f.stat().st_mtime for f in _state_files(path)))
+    return max(runs, key=lambda path: max(f.stat().st_mtime for f in runs[path]))
 
 
-def _state_files(directory: Path) -> list[Path]:
-    files = [directory / "ckpt" / name for name in (STATE_NAME, PREVIOUS_NAME)]
+def _state_files(directory: Path, names: Sequence[str]) -> list[Path]:
+    files = [directory / "ckpt" / name for name in names]
     return [file for file in files if file.is_file()]
 
 

@@ -112,7 +112,12 @@ def test_bad_config(kind: str, changes: Any, pattern: str, capsys: Any, tmp_path
 OPTIONS = [
     ([], 1, r"give a mode"),
     (["-m", "seral"], 1, r"'seral'.*'serial'"),
-    (["-m", "parallel"], 1, r"parallel"),
+    (["-m", "parallel"], 1, r"-c FILE"),
+    (["-m", "parallel", "-e", "cartpole"], 1, r"-c FILE"),
+    (["-m", "parallel", "-p", "dqn"], 1, r"-p dqn: .*platform"),
+    (["-m", "parallel", "-P", "locl"], 1, r"local"),
+    (["-m", "dist"], 1, r"dist"),
+    (["-m", "serial", "-e", "cartpole", "-p", "dqn", "-P", "local"], 1, r"--platform"),
     (["-m", "serial"], 1, r"-c FILE"),
     (["-m", "serial", "-e", "cartpole"], 1, r"-c FILE, or -e ENV and -p POLICY"),
     (["-m", "serial", "-e", "cartpol", "-p", "dqn"], 1, r"'cartpol'.*'cartpole'"),

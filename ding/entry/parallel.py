@@ -1,0 +1,263 @@
+"""Training with collectors, buffer, learner and evaluator each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ding.config import compile_config, override, read_config
+from ding.config.compile import save_compiled
+from ding.config.merge import plain_dict
+from ding.entry.interrupt import Interrupt
+from ding.entry.progress import Limits, Progress
+from ding.entry.report import Outcome
+from ding.entry.run import threads_for
+from ding.entry.spaces import fit_model_to_env
+from ding.entry.state import check_same_config, find_run
+from ding.envs import create_env_manager, get_vec_env_setting
+from ding.parallel.backend import Backend
+from ding.parallel.coordinator import Coordinator
+from ding.parallel.saving import MANIFEST, Saved, load_manifest
+from ding.parallel.services import Blueprint
+from ding.policy import create_policy
+from ding.utils.errors import ConfigError
+
+ConfigLike = str | Path | Sequence[Mapping[str, Any]]
+
+# Env steps of one collect: far more than a call costs, few enough for weights to be new.
+_CHUNK_STEPS = 256
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """How many of what."""
+
+    collector_num: int
+
+
+def parallel_pipeline(
+    input_cfg: ConfigLike,
+    seed: int = 0,
+    *,
+    max_train_iter: float = 10**10,
+    max_env_step: float = 10**10,
+    resume: str | Path | bool = False,
+    backend: Backend | None = None,
+) -> dict[str, Any]:
+    """Train what a config describes, a serial one or one for parallel runs; returns the result.
+
+    Everything lives on this machine, reachable from here alone. `backend` says where services are
+    put; by default they are Ray actors.
+    """
+    limits = Limits(int(max_train_iter), int(max_env_step))
+    with ParallelRun(input_cfg, seed, limits, resume, backend) as run:
+        return run.train()
+
+
+class ParallelRun:
+    def __init__(
+        self,
+        input_cfg: ConfigLike,
+        seed: int = 0,
+        limits: Limits | None = None,
+        resume: str | Path | bool = False,
+        backend: Backend | None = None,
+    ) -> None:
+        main, create, fleet = translated(*read_parallel(input_cfg))
+        self.cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+        self.seed, self.fleet, self.limits = seed, fleet, limits or Limits()
+        check_parallel(self.cfg)
+        self._fit_model()
+        self._saved: Saved | None = None
+        if resume is False:
+            save_compiled(self.cfg)
+        else:
+            self._find(resume)
+        self.directory = Path(self.cfg.exp_name)
+        try:
+            policy = create_policy(self.cfg.policy, enable_field=["command"])
+            self._command = policy.command_mode
+            self._blueprint = Blueprint(self.cfg, seed, threads_for(policy, self.cfg.policy))
+            self.progress = Progress(str(self.directory), self.limits)
+            self._interrupt = Interrupt(self.progress.message)
+            self._backend = backend or _ray()
+        except BaseException:
+            self._discard()
+            raise
+
+    def _fit_model(self) -> None:
+        if "type" in self.cfg.policy.model:
+            return
+        env_fn, cfgs, _ = get_vec_env_setting(self.cfg.env)
+        makers = [partial(env_fn, cfg=cfg) for cfg in cfgs or []]
+        with create_env_manager(self.cfg.env.manager, makers) as manager:
+            fit_model_to_env(self.cfg.policy, manager)
+
+    def _find(self, resume: str | Path | bool) -> None:
+        """The run to go on with."""
+        name = self.cfg.exp_name if resume is True else str(resume)
+        directory = find_run(name, (MANIFEST,))
+        self._saved = load_manifest(directory)
+        saved_main, _ = read_config(directory / "total_config.py")
+        check_same_config(plain_dict(saved_main), plain_dict(self.cfg))
+        self.cfg.exp_name = str(directory)
+        if self.limits == Limits():
+            self.limits = Limits(**self._saved.limits)
+
+    def train(self) -> dict[str, Any]:
+        self.coordinator = coordinator = Coordinator(
+            self._backend,
+            self._blueprint,
+            self._command,
+            self.limits.reached,
+            collector_num=self.fleet.collector_num,
+            chunk=_chunk_of(self.cfg.policy),
+            saved=self._saved,
+            on_news=self._follow,
+        )
+        limits = {"train_iter": self.limits.train_iter, "env_step": self.limits.env_step}
+        coordinator.saving.limits = limits
+        coordinator.run()
+        return self._concluded(coordinator)
+
+    def _follow(self, coordinator: Coordinator) -> None:
+        ledger, found = coordinator.ledger, coordinator.found
+        coordinator.interrupted = self._interrupt.asked
+        if found.returns:
+            self.progress.evaluated(sum(found.returns) / len(found.returns), found.state["best"])
+        busy = sum(not worker.idle for worker in coordinator.collectors)
+        note = f"collecting {busy}/{len(coordinator.collectors)}, queued {coordinator.queued}"
+        if ledger.restarts:
+            note += f", restarts {sum(ledger.restarts.values())}"
+        self.progress.update(ledger.env_steps, ledger.updates, note)
+
+    def _concluded(self, coordinator: Coordinator) -> dict[str, Any]:
+        ledger, found = coordinator.ledger, coordinator.found
+        outcome = Outcome(
+            directory=self.directory,
+            seed=self.seed,
+            stop=found.stop,
+            interrupted=coordinator.interrupted,
+            env_step=ledger.env_steps,
+            train_iter=ledger.updates,
+            returns=found.returns,
+            best=found.state["best"],
+            stop_value=self.cfg.env.stop_value,
+            seconds=coordinator.saving.seconds,
+            dropped_steps=ledger.dropped_steps,
+            history=found.state["history"],
+        )
+        return outcome.conclude(self.progress.message, {"ledger": ledger.plain()})
+
+    def __enter__(self) -> ParallelRun:
+        self._interrupt.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        self._interrupt.__exit__()
+        self._backend.close()
+        if kind is not None:
+            self._discard()
+
+    def _discard(self) -> None:
+        """What failed before its first stored sample leaves only records of failed envs."""
+        coordinator = getattr(self, "coordinator", None)
+        begun = coordinator is not None and coordinator.ledger.samples
+        has_flights = any(self.directory.glob("flight/*.json"))
+        if self._saved is None and not begun and not has_flights:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _ray() -> Backend:
+    from ding.parallel.ray_backend import RayBackend
+
+    return RayBackend()
+
+
+def _chunk_of(policy: Any) -> int:
+    """Samples of one collect; a sample may be an unroll of many steps."""
+    unroll_len = int(policy.collect.get("unroll_len", 1) or 1)
+    return max(policy.collect.n_sample or 0, -(-_CHUNK_STEPS // unroll_len))
+
+
+def check_parallel(cfg: Any) -> None:
+    """Refuse what parallel runs can't do."""
+    if cfg.policy.collect.get("n_sample") is None:
+        name = cfg.policy.type
+        raise ConfigError(
+            f"policy '{name}' collects whole episodes (policy.collect.n_episode), which parallel "
+            "runs can't do; use -m serial"
+        )
+
+
+# --- configs -------------------------------------------------------------------------------------
+
+
+def read_parallel(input_cfg: ConfigLike) -> tuple[Any, Any, Any]:
+    """main_config, create_config and system_config, which may be missing."""
+    if isinstance(input_cfg, (str, Path)):
+        return (*read_config(input_cfg), None)
+    if not isinstance(input_cfg, (list, tuple)) or len(input_cfg) not in (2, 3):
+        raise ConfigError(
+            "parallel_pipeline takes the path of a config file or "
+            "[main_config, create_config, system_config]"
+        )
+    main, create, *system = input_cfg
+    return main, create, system[0] if system else None
+
+
+# Settings of the former transport and of its workers: what they set is built in now.
+_FORMER = (
+    "policy.learn.learner.send_policy_freq",
+    "policy.collect.collector.update_policy_second",
+    "policy.other.commander.collector_task_space",
+    "policy.other.commander.learner_task_space",
+    "policy.other.commander.eval_interval",
+    "env.collector_episode_num",
+)
+_FORMER_PARTS = ("comm_learner", "comm_collector", "learner", "commander", "coordinator")
+_FORMER_TYPES = {"zergling": "sample", "marine": "sample"}
+
+
+def translated(main: Any, create: Any, system: Any) -> tuple[Any, Any, Fleet]:
+    """A config for parallel runs as one that serial runs understand, and what it says besides."""
+    main, create = override(main, {}), override(create, {})
+    cores = os.cpu_count() or 1
+    number = _taken(main, "policy.collect.collector.collector_num", max(2, cores - 1))
+    learners = _taken(main, "policy.learn.learner.learner_num", 1)
+    if not isinstance(number, int) or number < 1:
+        raise ConfigError(
+            f"policy.collect.collector.collector_num = {number!r}: must be a whole number, 1 at "
+            "least"
+        )
+    if learners != 1:
+        raise ConfigError(
+            f"policy.learn.learner.learner_num = {learners!r}: several learners are not part of "
+            "this version; set it to 1"
+        )
+    for path in _FORMER:
+        _taken(main, path, None)
+    episodes = _taken(main, "env.evaluator_episode_num", None)
+    if episodes is not None:
+        env = main["env"]
+        env.setdefault("n_evaluator_episode", episodes * env.get("evaluator_env_num", 1))
+    if system is not None or "comm_collector" in create:
+        for name in _FORMER_PARTS:
+            create.pop(name, None)
+        collector = create.get("collector", {})
+        if collector.get("type") in _FORMER_TYPES:
+            create["collector"] = {"type": _FORMER_TYPES[collector["type"]]}
+    return main, create, Fleet(number)
+
+
+def _taken(config: Any, path: str, default: Any) -> Any:
+    """Take a setting out of a nested config."""
+    *parents, name = path.split(".")
+    for parent in parents:
+        config = config.get(parent, {}) if isinstance(config, Mapping) else {}
+    return config.pop(name, default) if isinstance(config, dict) else default

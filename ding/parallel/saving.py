@@ -1,0 +1,171 @@
+"""Checkpoints of a parallel run: learner, buffer and ledger as they were at one moment.
+
+The parts are files of their own; a manifest names those that belong together. It is replaced in
+one move when all of them are whole, so that what it names can always be resumed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ding.parallel.backend import Call, ignore
+from ding.utils.checkpoint import flush_directory
+from ding.utils.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from ding.parallel.coordinator import Coordinator
+
+MANIFEST = "parallel_state.json"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a manifest says."""
+
+    number: int
+    learner: str
+    buffer: str | None
+    ledger: dict[str, Any]
+    found: dict[str, Any]
+    seconds: float
+    limits: dict[str, int]
+    version: int = _VERSION
+
+
+def load_manifest(directory: Path) -> Saved:
+    path = directory / "ckpt" / MANIFEST
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+        saved = Saved(**plain)
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(f"'{directory}' can't be resumed: {path}: {error}") from error
+    missing = [n for n in (saved.learner, saved.buffer) if n and not (path.parent / n).is_file()]
+    if saved.version != _VERSION or missing:
+        why = f"{', '.join(missing)} is missing" if missing else "another version of ding wrote it"
+        raise CheckpointError(f"'{directory}' can't be resumed: {why}")
+    return saved
+
+
+class Saving:
+    """One checkpoint after the other, without a pause for the collectors."""
+
+    def __init__(self, coordinator: Coordinator, cfg: Any, resumed: Saved | None) -> None:
+        self._c, self._directory = coordinator, Path(cfg.exp_name) / "ckpt"
+        self._every = cfg.checkpoint_seconds
+        self._last = resumed
+        self._number = resumed.number if resumed else 0
+        self._due = time.monotonic() + self._every
+        self._before = resumed.seconds if resumed else 0.0
+        self._started = time.monotonic()
+        self.limits: dict[str, int] = {}
+        self.wants_quiet = False
+        self._open: set[str] = set()
+        self._coming: dict[str, Any] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Time of the run, with what it took before it was resumed."""
+        return self._before + time.monotonic() - self._started
+
+    @property
+    def learner_file(self) -> str | None:
+        return None if self._last is None else str(self._directory / self._last.learner)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.wants_quiet or self._coming is not None
+
+    @property
+    def _buffer(self) -> Any:
+        return getattr(self._c, "buffer", None)
+
+    # --- saving --------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        if not self.is_busy:
+            self.wants_quiet = True
+
+    def go_on(self) -> None:
+        """Take the next step of a checkpoint that is due, as far as nobody is in the way."""
+        if not self.is_busy and time.monotonic() >= self._due:
+            self.begin()
+        c = self._c
+        if self.wants_quiet and c.learner.idle and (self._buffer is None or self._buffer.idle):
+            self._take()
+        elif "buffer" in self._open and self._buffer.idle:
+            c.ask(self._buffer, self._look, "is_saved", lost=self._give_up)
+        elif self._coming is not None and not self._open:
+            self._put_in_place()
+
+    def _take(self) -> None:
+        """Both parts as they are now; the buffer writes its own in the background."""
+        c, self.wants_quiet = self._c, False
+        self._number += 1
+        names = {"learner": f"parallel_{self._number}_learner.pth.tar", "buffer": None}
+        self._open = {"learner"}
+        learner = str(self._directory / str(names["learner"]))
+        c.ask(c.learner, self._learner_saved, "save", learner, lost=self._give_up)
+        if self._buffer is not None:
+            names["buffer"] = f"parallel_{self._number}_buffer.bin"
+            self._open |= {"buffer"}
+            path = str(self._directory / str(names["buffer"]))
+            c.ask(self._buffer, ignore, "save", path, lost=self._give_up)
+        found = {key: getattr(c.found, key) for key in ("stop", "returns", "state")}
+        self._coming = {
+            "number": self._number,
+            **names,
+            "ledger": c.ledger.plain(),
+            "found": found,
+            "seconds": self.seconds,
+            "limits": self.limits,
+        }
+
+    def _learner_saved(self, call: Call, told: Any) -> None:
+        self._open.discard("learner")
+
+    def _look(self, call: Call, told: dict[str, Any]) -> None:
+        if told["saved"]:
+            self._open.discard("buffer")
+
+    def _give_up(self) -> None:
+        """A part is lost with its service: the last checkpoint stays what it is."""
+        self._coming, self._open = None, set()
+        self._due = time.monotonic()
+
+    def _put_in_place(self) -> None:
+        assert self._coming is not None
+        saved, self._coming = Saved(**self._coming), None
+        coming = self._directory / f".{MANIFEST}.tmp"
+        with coming.open("w", encoding="utf-8") as file:
+            json.dump(asdict(saved), file)
+            file.flush()
+            os.fsync(file.fileno())
+        coming.replace(self._directory / MANIFEST)
+        flush_directory(self._directory)
+        kept = {saved.learner, saved.buffer}
+        for file_ in self._directory.glob("parallel_*_*.*"):
+            if file_.name not in kept:
+                file_.unlink()
+        self._last, self._due = saved, time.monotonic() + self._every
+
+    # --- restoring -----------------------------------------------------------------------------
+
+    def restore_buffer(self) -> None:
+        """What the last checkpoint has of it; what came later is lost."""
+        if self._last is not None and self._last.buffer is not None:
+            path = str(self._directory / self._last.buffer)
+            self._c.ask(self._buffer, ignore, "load", path)
+
+    def restore_rest(self) -> None:
+        if self._last is None:
+            return
+        if self._buffer is not None:
+            self.restore_buffer()
+        if self._last.found["state"]["history"]:
+            self._c.ask(self._c.evaluator, ignore, "restore", self._last.found["state"])

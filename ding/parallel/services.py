@@ -1,0 +1,258 @@
+"""The workers of a run as services: each owns one part of what a serial run has in one place.
+
+Weights and samples travel as NumPy arrays in plain dicts. Every method returns `(large, small)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.envs import create_env_manager, get_vec_env_setting
+from ding.envs.manager.interface import seed_after
+from ding.policy import create_policy, get_random_policy
+from ding.utils.batch import Batch, Rows, columns_of, concat, length, tree_map
+from ding.utils.checkpoint import load_checkpoint, save_checkpoint
+from ding.utils.seed import set_pkg_seed
+from ding.worker import (
+    create_buffer,
+    create_learner,
+    create_serial_collector,
+    create_serial_evaluator,
+)
+
+Answer = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """All that a service is made from."""
+
+    cfg: Any
+    """The compiled config, with the model fitted to the env."""
+    seed: int
+    threads: int = 1
+
+    def seed_of(self, *words: int) -> int:
+        """Another one for every service and every time that it is made anew."""
+        return seed_after(self.seed, *words) if any(words) else self.seed
+
+    def policy(self, field: str, seed: int) -> Any:
+        torch.set_num_threads(self.threads if field == "learn" else 1)
+        set_pkg_seed(seed, use_cuda=self.cfg.policy.cuda)
+        return create_policy(self.cfg.policy, enable_field=[field])
+
+    def envs(self, seed: int, *, to_evaluate: bool) -> Any:
+        """The manager of the envs of one collector, or of the evaluator."""
+        env_fn, *cfgs = get_vec_env_setting(self.cfg.env)
+        makers = [partial(env_fn, cfg=cfg) for cfg in cfgs[to_evaluate] or []]
+        manager = create_env_manager(self.cfg.env.manager, makers)
+        manager.seed(seed, dynamic_seed=not to_evaluate)
+        manager.flights_under(Path(self.cfg.exp_name))
+        return manager
+
+
+class CollectorService:
+    """Envs and a collect mode; nothing in it is worth saving but the episodes under way."""
+
+    def __init__(self, blueprint: Blueprint, index: int, incarnation: int) -> None:
+        cfg, seed = blueprint.cfg, blueprint.seed_of(index, incarnation)
+        self._mode = blueprint.policy("collect", seed).collect_mode
+        self._env = blueprint.envs(seed, to_evaluate=False)
+        self._collector: Any = create_serial_collector(
+            cfg.policy.collect.collector,
+            env=self._env,
+            policy=self._mode,
+            exp_name=cfg.exp_name,
+            instance_name=f"collector{index}",
+        )
+        self._dropped = 0
+
+    def collect(
+        self, weights: Batch, n_sample: int, train_iter: int, settings: Mapping[str, Any]
+    ) -> Answer:
+        """Samples of the policy with these weights, and how many env steps they took."""
+        self._mode.load_state_dict({"model": tree_map(torch.from_numpy, writable(weights))})
+        return self._collected(n_sample, train_iter=train_iter, policy_kwargs=settings)
+
+    def collect_random(self, n_sample: int) -> Answer:
+        self._collector.reset_policy(get_random_policy(self._mode, self._env.action_space))
+        answer = self._collected(n_sample, random_collect=True)
+        self._collector.reset_policy(self._mode)
+        return answer
+
+    def _collected(self, n_sample: int, **kwargs: Any) -> Answer:
+        before, dropped = self._collector.envstep, self._collector.dropped_steps
+        samples = columns_of(self._collector.collect(n_sample=n_sample, **kwargs))
+        return samples, {
+            "env_steps": self._collector.envstep - before,
+            "dropped_steps": self._collector.dropped_steps - dropped,
+            "samples": length(samples),
+            "return": self._collector.recent_return,
+        }
+
+    def close(self) -> None:
+        self._collector.close()
+
+
+class LearnerService:
+    def __init__(self, blueprint: Blueprint) -> None:
+        cfg = blueprint.cfg
+        self._policy = blueprint.policy("learn", blueprint.seed)
+        self._learner = create_learner(
+            cfg.policy.learn.learner, policy=self._policy.learn_mode, exp_name=cfg.exp_name
+        )
+        self._wants_priority = cfg.policy.get("priority", False)
+
+    def begin(self, load_path: str) -> Answer:
+        """The weights to start with."""
+        if load_path:
+            self._learner.load_checkpoint(load_path)
+        self._learner.call_hook("before_run")
+        return self._answer([])
+
+    def learn(self, envstep: int, batches: Sequence[Batch]) -> Answer:
+        """One update for each batch; the new weights, and new priorities of what was drawn."""
+        priorities = []
+        for batch in batches:
+            self._learner.train(Rows(writable(batch)), envstep)
+            if self._wants_priority and self._learner.priority_info:
+                priorities.append(tree_map(np.asarray, self._learner.priority_info))
+        return self._answer(priorities)
+
+    def learn_together(self, envstep: int, *parts: Batch) -> Answer:
+        """All that several collectors brought, at once."""
+        self._learner.train(Rows(concat([writable(part) for part in parts])), envstep)
+        return self._answer([])
+
+    def _answer(self, priorities: list[Any]) -> Answer:
+        state = self._policy._model.state_dict()
+        weights = {name: value.detach().cpu().numpy().copy() for name, value in state.items()}
+        return weights, {"train_iter": self._learner.train_iter, "priorities": priorities}
+
+    def state(self) -> Answer:
+        """All that another learner needs to go on here."""
+        return self._learner.state_dict(), {"train_iter": self._learner.train_iter}
+
+    def restore(self, state: dict[str, Any], updates: int) -> Answer:
+        """Go on from there; updates that were lost since keep their numbers."""
+        self._learner.load_state_dict(state)
+        self._learner.train_iter = updates
+        return self._answer([])
+
+    def save(self, path: str) -> Answer:
+        save_checkpoint(path, self._learner.state_dict())
+        return None, {}
+
+    def load(self, path: str, updates: int) -> Answer:
+        return self.restore(load_checkpoint(path, trusted=True), updates)
+
+    def finish(self, weights: Batch, train_iter: int) -> Answer:
+        """Save these weights as what the run has come to."""
+        self._learner.train_iter = train_iter
+        self._policy._model.load_state_dict(tree_map(torch.from_numpy, writable(weights)))
+        self._learner.call_hook("after_run")
+        return None, {"train_iter": self._learner.train_iter}
+
+    def close(self) -> None:
+        self._learner.close()
+
+
+class BufferService:
+    def __init__(self, blueprint: Blueprint) -> None:
+        cfg = blueprint.cfg
+        set_pkg_seed(blueprint.seed)
+        self._buffer = create_buffer(cfg.policy.other.replay_buffer, exp_name=cfg.exp_name)
+        self._known: set[int] = set()
+        self._snapshot: Any = None
+
+    def add(self, chunk: int, samples: Batch, envstep: int) -> Answer:
+        """Store a chunk once, however often it is sent."""
+        if chunk not in self._known:
+            self._known.add(chunk)
+            self._buffer.push(Rows(writable(samples)), envstep)
+        return None, {"count": self._buffer.count()}
+
+    def draw(self, n_batch: int, batch_size: int, train_iter: int) -> Answer:
+        """As many batches as can be had, `n_batch` at most."""
+        batches: list[Batch] = []
+        for _ in range(n_batch):
+            batch = self._buffer.sample(batch_size, train_iter)
+            if batch is None:
+                break
+            batches.append(columns_of(batch))
+        return batches, {"batches": len(batches)}
+
+    def update(self, priorities: Sequence[Mapping[str, Any]]) -> Answer:
+        for priority in priorities:
+            self._buffer.update(priority)
+        return None, {}
+
+    def save(self, path: str) -> Answer:
+        """Begin to write the buffer as it is now."""
+        if hasattr(self._buffer, "snapshot"):
+            self._snapshot = self._buffer.snapshot(path)
+        else:
+            self._buffer.save_data(path)
+        return None, {}
+
+    def is_saved(self) -> Answer:
+        if self._snapshot is not None and self._snapshot.done:
+            self._snapshot.wait()  # which raises what went wrong
+            self._snapshot = None
+        return None, {"saved": self._snapshot is None}
+
+    def load(self, path: str) -> Answer:
+        self._buffer.load_data(path)
+        return None, {"count": self._buffer.count()}
+
+    def close(self) -> None:
+        self._buffer.close()
+
+
+class EvaluatorService:
+    def __init__(self, blueprint: Blueprint) -> None:
+        cfg = blueprint.cfg
+        self._mode = blueprint.policy("eval", blueprint.seed).eval_mode
+        self._evaluator = create_serial_evaluator(
+            cfg.policy.eval.evaluator,
+            env=blueprint.envs(blueprint.seed, to_evaluate=True),
+            policy=self._mode,
+            exp_name=cfg.exp_name,
+        )
+        self._directory = Path(cfg.exp_name) / "ckpt"
+
+    def evaluate(self, weights: Batch, train_iter: int, envstep: int) -> Answer:
+        """Returns of these weights; the best ones are saved."""
+        model = tree_map(torch.from_numpy, writable(weights))
+        self._mode.load_state_dict({"model": model})
+
+        def save(name: str) -> None:
+            state = {"model": model, "last_iter": train_iter, "last_step": envstep}
+            save_checkpoint(self._directory / name, state)
+
+        result = self._evaluator.eval(save, train_iter, envstep)
+        return None, {
+            "stop": result.stop,
+            "returns": list(result.reward),
+            "state": self._evaluator.state_dict(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> Answer:
+        """Go on after another evaluator."""
+        self._evaluator.load_state_dict(state)
+        return None, {}
+
+    def close(self) -> None:
+        self._evaluator.close()
+
+
+def writable(columns: Any) -> Any:
+    """Arrays that may be changed: those of a store of objects are shared and read-only."""
+    return tree_map(lambda leaf: leaf if leaf.flags.writeable else leaf.copy(), columns)

@@ -1,0 +1,212 @@
+"""Whole runs with every service in a thread: what they learn, survive, save and refuse."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ding.entry.parallel import ParallelRun, parallel_pipeline, translated
+from ding.entry.progress import Limits
+from ding.parallel.backend import Call, ThreadBackend
+from ding.parallel.saving import MANIFEST, load_manifest
+from ding.utils.errors import CheckpointError, ConfigError
+from entry.configs import pair
+
+
+class KillingBackend(ThreadBackend):
+    """Kills the service that gets a certain call, as it gets it."""
+
+    def __init__(self, method: str, times: tuple[int, ...]) -> None:
+        super().__init__()
+        self._method, self._times = method, times
+        self._seen: Counter[str] = Counter()
+        self.killed = 0
+
+    def call(self, service: Any, method: str, *args: Any) -> Call:
+        call = super().call(service, method, *args)
+        self._seen[method] += 1
+        if method == self._method and self._seen[method] in self._times:
+            self.killed += 1
+            self.kill(service)
+        return call
+
+
+def run(kind: str, backend: Any = None, **limits: int) -> tuple[dict[str, Any], list[Any]]:
+    """The result, and the counters at every look at them."""
+    counters: list[Any] = []
+    with ParallelRun(
+        pair(kind), 0, Limits(**{"env_step": 1500, **limits}), backend=backend or ThreadBackend()
+    ) as parallel:
+        follow = parallel._follow
+
+        def look(coordinator: Any) -> None:
+            ledger = coordinator.ledger
+            counters.append((ledger.env_steps, ledger.updates, ledger.version, ledger.samples))
+            follow(coordinator)
+
+        parallel._follow = look  # type: ignore[method-assign]
+        return parallel.train(), counters
+
+
+def assert_balanced(result: dict[str, Any], counters: list[Any]) -> None:
+    chunks = result["ledger"]["chunks"]
+    assert chunks["asked"] >= chunks["stored"] + chunks["lost"] + chunks["stale"]
+    assert result["env_step"] == result["ledger"]["env_steps"]
+    for before, after in pairwise(counters):
+        assert all(a >= b for a, b in zip(after, before, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["dqn", "ppo", "sac"])
+def test_runs_to_its_limit(kind: str) -> None:
+    result, counters = run(kind)
+    assert_balanced(result, counters)
+    assert result["env_step"] >= 1500
+    assert result["train_iter"] > 0
+    assert result["curve"][-1]["train_iter"] == result["train_iter"]
+    directory = Path(result["exp_name"])
+    for name in ("result.json", "curve.png", "total_config.py", f"ckpt/{MANIFEST}", "log"):
+        assert (directory / name).exists(), name
+    assert (directory / "ckpt" / f"iteration_{result['train_iter']}.pth.tar").is_file()
+
+
+LOSSES = [
+    ("dqn", "collect"),
+    ("dqn", "add"),
+    ("dqn", "draw"),
+    ("dqn", "learn"),
+    ("dqn", "evaluate"),
+    ("dqn", "state"),
+    ("ppo", "collect"),
+    ("ppo", "learn_together"),
+    ("sac", "collect_random"),
+]
+
+
+@pytest.mark.parametrize(("kind", "method"), LOSSES)
+def test_goes_on_when_a_service_dies(kind: str, method: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr("ding.parallel.coordinator._STATE_SECONDS", 0.0)
+    backend = KillingBackend(method, (1, 3))
+    result, counters = run(kind, backend)
+    assert backend.killed
+    assert sum(result["ledger"]["restarts"].values()) == backend.killed
+    assert_balanced(result, counters)
+    assert result["env_step"] >= 1500
+    chunks = result["ledger"]["chunks"]
+    assert chunks["lost"] == (backend.killed if method.startswith("collect") else chunks["lost"])
+
+
+def test_a_service_that_keeps_dying_ends_the_run(monkeypatch: Any) -> None:
+    monkeypatch.setattr("ding.parallel.coordinator._MOST_RESTARTS", 3)
+    with pytest.raises(Exception, match=r"learner was lost 4 times"):
+        run("dqn", KillingBackend("begin", tuple(range(10))))
+
+
+def interrupted_run(seconds: float) -> dict[str, Any]:
+    with ParallelRun(pair("dqn"), 0, Limits(env_step=10**6), backend=ThreadBackend()) as parallel:
+        timer = threading.Timer(seconds, lambda: setattr(parallel._interrupt, "asked", True))
+        timer.start()
+        return parallel.train()
+
+
+def test_what_was_interrupted_goes_on() -> None:
+    first = interrupted_run(2.0)
+    assert first["interrupted"]
+    directory = Path(first["exp_name"])
+    saved = load_manifest(directory)
+    assert saved.ledger["env_steps"] == first["env_step"] > 0
+    limit = first["env_step"] + 1000
+    again = parallel_pipeline(
+        pair("dqn"), 0, max_env_step=limit, resume=directory, backend=ThreadBackend()
+    )
+    assert again["exp_name"] == str(directory)
+    assert again["env_step"] >= limit
+    assert again["train_iter"] >= first["train_iter"]
+    assert again["seconds"] > first["seconds"]
+    assert again["curve"][: len(first["curve"])] == first["curve"]
+    chunks = again["ledger"]["chunks"]
+    assert chunks["lost"] == saved.ledger["chunks"]["asked"] - saved.ledger["chunks"]["stored"]
+
+
+def test_damaged_checkpoints_are_refused() -> None:
+    result, _ = run("dqn", env_step=500)
+    directory = Path(result["exp_name"])
+    manifest = directory / "ckpt" / MANIFEST
+    plain = json.loads(manifest.read_text())
+    (directory / "ckpt" / plain["buffer"]).unlink()
+    with pytest.raises(CheckpointError, match=r"buffer\.bin is missing"):
+        load_manifest(directory)
+    manifest.write_text(manifest.read_text()[:100])
+    with pytest.raises(CheckpointError, match="can't be resumed"):
+        load_manifest(directory)
+    manifest.unlink()
+    with pytest.raises(CheckpointError, match="nothing to resume"):
+        ParallelRun(pair("dqn"), 0, resume=directory, backend=ThreadBackend())
+
+
+def test_another_config_is_not_resumed() -> None:
+    result, _ = run("dqn", env_step=500)
+    main, create = pair("dqn")
+    main["policy"]["discount_factor"] = 0.5
+    with pytest.raises(ConfigError, match="discount_factor"):
+        ParallelRun([main, create], 0, resume=result["exp_name"], backend=ThreadBackend())
+
+
+# --- configs -------------------------------------------------------------------------------------
+
+
+def test_established_parallel_config() -> None:
+    main, create = pair("dqn")
+    main["env"] |= dict(collector_episode_num=2, evaluator_episode_num=1, evaluator_env_num=3)
+    main["env"].pop("n_evaluator_episode", None)
+    main["policy"].setdefault("collect", {})["collector"] = dict(
+        collector_num=3, update_policy_second=3
+    )
+    main["policy"]["learn"]["learner"] = dict(learner_num=1, send_policy_freq=1)
+    tasks = dict(collector_task_space=2, learner_task_space=1, eval_interval=5)
+    main["policy"].setdefault("other", {})["commander"] = tasks
+    fs = dict(type="flask_fs", import_names=["ding.worker.learner.comm.flask_fs_learner"])
+    create |= dict(
+        learner=dict(type="base", import_names=["ding.worker.learner.base_learner"]),
+        collector=dict(type="zergling", import_names=["ding.worker.collector.zergling"]),
+        commander=dict(type="solo", import_names=["ding.worker.coordinator.solo"]),
+        comm_learner=fs,
+        comm_collector=fs,
+    )
+    create["policy"]["type"] = "dqn_command"
+    system = dict(coordinator={}, path_data="./data", path_policy="./policy", learner_gpu_num=0)
+    new_main, new_create, fleet = translated(main, create, system)
+    assert fleet.collector_num == 3
+    assert new_main["env"]["n_evaluator_episode"] == 3
+    assert new_create["collector"] == {"type": "sample"}
+    assert main["policy"]["collect"]["collector"]["collector_num"] == 3  # The given one stays.
+    result = parallel_pipeline([main, create, system], 0, max_env_step=600, backend=ThreadBackend())
+    assert result["env_step"] >= 600
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("policy.collect.collector.collector_num", 0, "collector_num = 0"),
+        ("policy.learn.learner.learner_num", 2, "learner_num = 2"),
+    ],
+)
+def test_settings_must_make_sense(path: str, value: Any, message: str) -> None:
+    from ding.config import override
+
+    main, create = pair("dqn")
+    with pytest.raises(ConfigError, match=message):
+        translated(override(main, {path: value}), create, None)
+
+
+def test_what_fails_at_once_leaves_nothing_behind() -> None:
+    main, create = pair("dqn")
+    main["policy"]["load_path"] = "nowhere.pth.tar"
+    with pytest.raises(CheckpointError, match=r"nowhere\.pth\.tar"):
+        parallel_pipeline([main, create], 0, backend=ThreadBackend())
+    assert not list(Path().iterdir())
