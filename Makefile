@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "installing into .venv (once; needs a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(PIP) torch
-	@$(PIP) -e '.[dev,video]'
+	@$(PIP) -e '.[dev,ray,video]'
 	@touch $@
 
 # LunarLander is not needed for anything else.
