@@ -38,7 +38,7 @@ from ding.worker import (
 ConfigLike = str | Path | Sequence[Mapping[str, Any]]
 EnvSetting = tuple[Callable[..., Any], Sequence[Any] | None, Sequence[Any] | None]
 
-_THREADS_FROM_FLOPS = 1e8
+_THREADS_FROM_FLOPS = 2e8
 
 
 def read_input(input_cfg: ConfigLike) -> tuple[Any, Any]:
@@ -324,10 +324,16 @@ def set_threads(policy: Policy, policy_cfg: Any) -> None:
 
 
 def threads_for(policy: Policy, policy_cfg: Any) -> int:
-    """Those of the config, or what pays off: a small network is slower on two than on one."""
+    """Those of the config, or what pays off: a small network is slower on two than on one.
+
+    Never more than OMP_NUM_THREADS, which says that other processes want their share.
+    """
     threads = policy_cfg.learn.get("threads")
     if threads is not None:
         return threads
     n_parameter = sum(p.numel() for p in policy._model.parameters())
     flops = 6 * n_parameter * policy_cfg.learn.batch_size
-    return (os.cpu_count() or 1) if flops >= _THREADS_FROM_FLOPS else 1
+    if flops < _THREADS_FROM_FLOPS:
+        return 1
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    return int(allowed) if allowed.isdigit() and int(allowed) else os.cpu_count() or 1
