@@ -21,7 +21,7 @@ from ding.entry.spaces import fit_model_to_env
 from ding.entry.state import check_same_config, find_run
 from ding.envs import create_env_manager, get_vec_env_setting
 from ding.parallel.backend import Backend
-from ding.parallel.coordinator import Coordinator
+from ding.parallel.coordinator import Coordinator, Found
 from ding.parallel.saving import MANIFEST, Saved, load_manifest
 from ding.parallel.services import Blueprint
 from ding.policy import create_policy
@@ -74,6 +74,7 @@ class ParallelRun:
         check_parallel(self.cfg)
         self._fit_model()
         self._saved: Saved | None = None
+        self._told: Found | None = None
         if resume is False:
             save_compiled(self.cfg)
         else:
@@ -128,7 +129,8 @@ class ParallelRun:
     def _follow(self, coordinator: Coordinator) -> None:
         ledger, found = coordinator.ledger, coordinator.found
         coordinator.interrupted = self._interrupt.asked
-        if found.returns:
+        if found.returns and found is not self._told:
+            self._told = found
             self.progress.evaluated(sum(found.returns) / len(found.returns), found.state["best"])
         busy = sum(not worker.idle for worker in coordinator.collectors)
         note = f"collecting {busy}/{len(coordinator.collectors)}, queued {coordinator.queued}"

@@ -13,6 +13,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -83,6 +84,7 @@ class RayBackend:
     def wait(self, calls: Sequence[Call], timeout: float) -> list[Call]:
         by_ref = {call.small: call for call in calls}
         if not by_ref:
+            time.sleep(timeout)
             return []
         refs = list(by_ref)
         done, _ = self._ray.wait(refs, num_returns=1, timeout=timeout)
