@@ -110,20 +110,21 @@ class Coordinator:
         self.collectors = [self._started(Worker("collector", i)) for i in range(collector_num)]
         self.learner = self._started(Worker("learner"))
         self.evaluator = self._started(Worker("evaluator"))
+        self.buffer: Worker | None = None
         self._feed: Feed
         if self.policy_cfg.on_policy:
             self._feed = OnPolicyFeed(self)
         else:
             self.buffer = self._started(Worker("buffer"))
-            self._feed = ReplayFeed(self, chunk)
+            self._feed = ReplayFeed(self, self.buffer, chunk)
         self.saving = Saving(self, blueprint.cfg, saved)
 
     # --- services ------------------------------------------------------------------------------
 
     @property
     def workers(self) -> list[Worker]:
-        keepers = [self.buffer] if hasattr(self, "buffer") else []
-        return [*self.collectors, self.learner, *keepers, self.evaluator]
+        others = [self.learner, self.buffer, self.evaluator]
+        return [*self.collectors, *(worker for worker in others if worker is not None)]
 
     def _started(self, worker: Worker) -> Worker:
         service = _SERVICES.get(worker.role)
@@ -288,7 +289,7 @@ class Coordinator:
             if self.evaluator.idle:
                 self._evaluate(self.weights)
             self._turn()
-        last = self.found.weights
+        last = self.found.weights or self.weights
         assert last is not None
         self.ask(self.learner, ignore, "finish", last.ref, last.train_iter)
         self._await(lambda: self.learner.idle)

@@ -51,8 +51,9 @@ class Feed:
 class ReplayFeed(Feed):
     """Off-policy: chunks go into the buffer, batches come out of it."""
 
-    def __init__(self, coordinator: Coordinator, chunk: int) -> None:
+    def __init__(self, coordinator: Coordinator, buffer: Worker, chunk: int) -> None:
         super().__init__(coordinator)
+        self._buffer = buffer
         policy, n = coordinator.policy_cfg, len(coordinator.collectors)
         self._chunk, self._batch_size = chunk, policy.learn.batch_size
         self._random = policy.random_collect_size
@@ -74,7 +75,7 @@ class ReplayFeed(Feed):
                 self._collect(worker)
         if self._c.pausing:
             return
-        if self._c.buffer.idle:
+        if self._buffer.idle:
             self._use_buffer()
         if self._drawn is not None and self._c.learner.idle:
             self._learn(*self._drawn)
@@ -104,14 +105,14 @@ class ReplayFeed(Feed):
         c = self._c
         if self._priorities:
             priorities, self._priorities = self._priorities, []
-            c.ask(c.buffer, ignore, "update", priorities)
+            c.ask(self._buffer, ignore, "update", priorities)
         elif self._arrived:
             serial, call, told = self._arrived[0]  # It stays there until it is stored for sure.
             envstep = c.ledger.env_steps + told["env_steps"]
-            c.ask(c.buffer, partial(self._stored, told), "add", serial, call.large, envstep)
+            c.ask(self._buffer, partial(self._stored, told), "add", serial, call.large, envstep)
         elif self._drawn is None and (due := self._balance.updates_due(c.ledger)):
             args = (min(due, _MOST_UPDATES), self._batch_size, c.ledger.updates)
-            c.ask(c.buffer, self._take_batches, "draw", *args)
+            c.ask(self._buffer, self._take_batches, "draw", *args)
 
     def _stored(self, told: Told, call: Call, answer: Any) -> None:
         self._arrived.pop(0)

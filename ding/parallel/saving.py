@@ -81,10 +81,6 @@ class Saving:
     def is_busy(self) -> bool:
         return self.wants_quiet or self._coming is not None
 
-    @property
-    def _buffer(self) -> Any:
-        return getattr(self._c, "buffer", None)
-
     # --- saving --------------------------------------------------------------------------------
 
     def begin(self) -> None:
@@ -96,10 +92,10 @@ class Saving:
         if not self.is_busy and time.monotonic() >= self._due:
             self.begin()
         c = self._c
-        if self.wants_quiet and c.learner.idle and (self._buffer is None or self._buffer.idle):
+        if self.wants_quiet and c.learner.idle and (c.buffer is None or c.buffer.idle):
             self._take()
-        elif "buffer" in self._open and self._buffer.idle:
-            c.ask(self._buffer, self._look, "is_saved", lost=self._give_up)
+        elif c.buffer is not None and "buffer" in self._open and c.buffer.idle:
+            c.ask(c.buffer, self._look, "is_saved", lost=self._give_up)
         elif self._coming is not None and not self._open:
             self._put_in_place()
 
@@ -111,11 +107,11 @@ class Saving:
         self._open = {"learner"}
         learner = str(self._directory / str(names["learner"]))
         c.ask(c.learner, self._learner_saved, "save", learner, lost=self._give_up)
-        if self._buffer is not None:
+        if c.buffer is not None:
             names["buffer"] = f"parallel_{self._number}_buffer.bin"
             self._open |= {"buffer"}
             path = str(self._directory / str(names["buffer"]))
-            c.ask(self._buffer, ignore, "save", path, lost=self._give_up)
+            c.ask(c.buffer, ignore, "save", path, lost=self._give_up)
         found = {key: getattr(c.found, key) for key in ("stop", "returns", "state")}
         self._coming = {
             "number": self._number,
@@ -157,15 +153,12 @@ class Saving:
     # --- restoring -----------------------------------------------------------------------------
 
     def restore_buffer(self) -> None:
-        """What the last checkpoint has of it; what came later is lost."""
-        if self._last is not None and self._last.buffer is not None:
-            path = str(self._directory / self._last.buffer)
-            self._c.ask(self._buffer, ignore, "load", path)
+        """What the last checkpoint has of it, if there is one; what came later is lost."""
+        buffer, file = self._c.buffer, None if self._last is None else self._last.buffer
+        if buffer is not None and file is not None:
+            self._c.ask(buffer, ignore, "load", str(self._directory / file))
 
     def restore_rest(self) -> None:
-        if self._last is None:
-            return
-        if self._buffer is not None:
-            self.restore_buffer()
-        if self._last.found["state"]["history"]:
+        self.restore_buffer()
+        if self._last is not None and self._last.found["state"]["history"]:
             self._c.ask(self._c.evaluator, ignore, "restore", self._last.found["state"])

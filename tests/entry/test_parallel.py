@@ -133,6 +133,17 @@ def test_what_was_interrupted_goes_on() -> None:
     assert chunks["lost"] == saved.ledger["chunks"]["asked"] - saved.ledger["chunks"]["stored"]
 
 
+def test_what_is_finished_stays_finished() -> None:
+    main, create = pair("dqn")
+    main["env"]["stop_value"] = 5.0
+    configs = [main, create]
+    first = parallel_pipeline(configs, 0, backend=ThreadBackend())
+    assert first["stop"]
+    again = parallel_pipeline(configs, 0, resume=first["exp_name"], backend=ThreadBackend())
+    for key in ("stop", "env_step", "train_iter", "eval_value"):
+        assert again[key] == first[key]
+
+
 def test_damaged_checkpoints_are_refused() -> None:
     result, _ = run("dqn", env_step=500)
     directory = Path(result["exp_name"])
@@ -210,3 +221,12 @@ def test_what_fails_at_once_leaves_nothing_behind() -> None:
     with pytest.raises(CheckpointError, match=r"nowhere\.pth\.tar"):
         parallel_pipeline([main, create], 0, backend=ThreadBackend())
     assert not list(Path().iterdir())
+
+
+@pytest.mark.learning
+def test_the_zoo_has_one_that_reaches_its_goal() -> None:
+    from dizoo.classic_control.cartpole.config.parallel import cartpole_dqn_config as zoo
+
+    configs = [zoo.main_config, zoo.create_config, zoo.system_config]
+    result = parallel_pipeline(configs, 0, max_env_step=20_000, backend=ThreadBackend())
+    assert result["stop"], [point["reward_mean"] for point in result["curve"]]
