@@ -43,6 +43,12 @@ Then = Callable[[Call, Any], None]
 """Takes a call that is over and its small answer."""
 
 
+def spread_epsilon(eps: float, index: int, n: int) -> float:
+    """That of collector `index` of `n`, https://arxiv.org/abs/1803.00933: all of it for the first,
+    the eighth power for the last."""
+    return eps ** (1 + 7 * index / max(n - 1, 1))
+
+
 @dataclass(eq=False)
 class Worker:
     """A service as the coordinator knows it: busy with one call or idle, replaced when it dies."""
@@ -219,10 +225,13 @@ class Coordinator:
         """Chunks that have arrived and wait."""
         return self._feed.queued
 
-    def settings(self) -> dict[str, Any]:
-        """How to explore from here on."""
+    def settings(self, index: int) -> dict[str, Any]:
+        """How a collector is to explore from here on."""
         progress = {"learner_step": self.ledger.updates, "envstep": self.ledger.env_steps}
-        return self._command.get_setting_collect(progress)
+        settings = dict(self._command.get_setting_collect(progress))
+        if isinstance(settings.get("eps"), float):
+            settings["eps"] = spread_epsilon(settings["eps"], index, len(self.collectors))
+        return settings
 
     # --- weights -------------------------------------------------------------------------------
 

@@ -90,7 +90,7 @@ class ReplayFeed(Feed):
         elif weights is not None:
             under_way = c.ledger.chunks.open * self._chunk
             if self._starved or self._balance.may_collect(c.ledger, under_way):
-                args = (weights.ref, self._chunk, weights.train_iter, c.settings())
+                args = (weights.ref, self._chunk, weights.train_iter, c.settings(worker.index))
                 self._ask_for_chunk(worker, self._take, "collect", *args)
 
     def _still_at_random(self, n: int) -> None:
@@ -159,7 +159,12 @@ class OnPolicyFeed(Feed):
             return
         for worker in c.collectors:
             if worker.idle and worker.index not in self._parts:
-                args = (weights.ref, self._shares[worker.index], weights.train_iter, c.settings())
+                args = (
+                    weights.ref,
+                    self._shares[worker.index],
+                    weights.train_iter,
+                    c.settings(worker.index),
+                )
                 take = partial(self._take, worker.index, weights.version)
                 self._ask_for_chunk(worker, take, "collect", *args)
 

@@ -14,6 +14,7 @@ import pytest
 from ding.entry.parallel import ParallelRun, parallel_pipeline, translated
 from ding.entry.progress import Limits
 from ding.parallel.backend import Call, ThreadBackend
+from ding.parallel.coordinator import spread_epsilon
 from ding.parallel.saving import MANIFEST, load_manifest
 from ding.utils.errors import CheckpointError, ConfigError
 from entry.configs import pair
@@ -166,6 +167,15 @@ def test_another_config_is_not_resumed() -> None:
     main["policy"]["discount_factor"] = 0.5
     with pytest.raises(ConfigError, match="discount_factor"):
         ParallelRun([main, create], 0, resume=result["exp_name"], backend=ThreadBackend())
+
+
+def test_collectors_explore_at_rates_of_their_own() -> None:
+    assert [spread_epsilon(0.5, i, 3) for i in range(3)] == [0.5, 0.5**4.5, 0.5**8]
+    assert spread_epsilon(0.5, 0, 1) == 0.5
+    with ParallelRun(pair("dqn"), 0, Limits(env_step=600), backend=ThreadBackend()) as parallel:
+        parallel.train()
+        rates = [parallel.coordinator.settings(i)["eps"] for i in range(2)]
+    assert rates[1] == pytest.approx(rates[0] ** 8)
 
 
 # --- configs -------------------------------------------------------------------------------------
