@@ -21,7 +21,7 @@ from ding.entry.spaces import fit_model_to_env
 from ding.entry.state import check_same_config, find_run
 from ding.envs import create_env_manager, get_vec_env_setting
 from ding.parallel.backend import Backend
-from ding.parallel.coordinator import Coordinator, Found
+from ding.parallel.coordinator import Coordinator, Found, Worker
 from ding.parallel.saving import MANIFEST, Saved, load_manifest
 from ding.parallel.services import Blueprint
 from ding.policy import create_policy
@@ -35,9 +35,10 @@ _CHUNK_STEPS = 256
 
 @dataclass(frozen=True)
 class Fleet:
-    """How many of what."""
+    """How many of what, and how long one may take to answer."""
 
     collector_num: int
+    timeouts: dict[str, float]
 
 
 def parallel_pipeline(
@@ -118,8 +119,10 @@ class ParallelRun:
             self.limits.reached,
             collector_num=self.fleet.collector_num,
             chunk=_chunk_of(self.cfg.policy),
+            timeouts=self.fleet.timeouts,
             saved=self._saved,
             on_news=self._follow,
+            on_hung=self._tell_hung,
         )
         limits = {"train_iter": self.limits.train_iter, "env_step": self.limits.env_step}
         coordinator.saving.limits = limits
@@ -137,6 +140,12 @@ class ParallelRun:
         if ledger.restarts:
             note += f", restarts {sum(ledger.restarts.values())}"
         self.progress.update(ledger.env_steps, ledger.updates, note)
+
+    def _tell_hung(self, worker: Worker, limit: float) -> None:
+        self.progress.message(
+            f"{worker.name} has not answered for {limit:g} s: it is ended and replaced; if it was "
+            f"only slow, raise system_config.coordinator.{_TIMEOUTS[worker.role]}"
+        )
 
     def _concluded(self, coordinator: Coordinator) -> dict[str, Any]:
         ledger, found = coordinator.ledger, coordinator.found
@@ -203,7 +212,8 @@ def check_parallel(cfg: Any) -> None:
 def read_parallel(input_cfg: ConfigLike) -> tuple[Any, Any, Any]:
     """main_config, create_config and system_config, which may be missing."""
     if isinstance(input_cfg, (str, Path)):
-        return (*read_config(input_cfg), None)
+        main, create = read_config(input_cfg)
+        return main, create, None
     if not isinstance(input_cfg, (list, tuple)) or len(input_cfg) not in (2, 3):
         raise ConfigError(
             "parallel_pipeline takes the path of a config file or "
@@ -254,7 +264,27 @@ def translated(main: Any, create: Any, system: Any) -> tuple[Any, Any, Fleet]:
         collector = create.get("collector", {})
         if collector.get("type") in _FORMER_TYPES:
             create["collector"] = {"type": _FORMER_TYPES[collector["type"]]}
-    return main, create, Fleet(number)
+    return main, create, Fleet(number, _timeouts(system or {}))
+
+
+# Settings of system_config.coordinator by role. A chunk of a slow simulator may well take minutes.
+_TIMEOUTS = {
+    "collector": "collector_task_timeout",
+    "learner": "learner_task_timeout",
+    "buffer": "learner_task_timeout",
+    "evaluator": "learner_task_timeout",
+}
+_TIMEOUT = 1800.0
+
+
+def _timeouts(system: Mapping[str, Any]) -> dict[str, float]:
+    given = system.get("coordinator") or {}
+    for name in set(_TIMEOUTS.values()) & set(given):
+        if not isinstance(given[name], (int, float)) or given[name] <= 0:
+            raise ConfigError(
+                f"system_config.coordinator.{name} = {given[name]!r}: must be seconds above 0"
+            )
+    return {role: float(given.get(name, _TIMEOUT)) for role, name in _TIMEOUTS.items()}
 
 
 def _taken(config: Any, path: str, default: Any) -> Any:

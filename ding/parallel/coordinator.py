@@ -98,15 +98,21 @@ class Coordinator:
         *,
         collector_num: int,
         chunk: int,
+        timeouts: Mapping[str, float],
         saved: Saved | None = None,
         on_news: Callable[[Coordinator], None] = lambda _: None,
+        on_hung: Callable[[Worker, float], None] = lambda worker, limit: None,
     ) -> None:
-        """`command` is the policy's command mode; `reached(updates, env_steps)` ends the run."""
+        """`command` is the policy's command mode; `reached(updates, env_steps)` ends the run.
+
+        `timeouts` are the most seconds of a call, by role.
+        """
         self.backend, self._blueprint, self._command = backend, blueprint, command
-        self._reached, self._on_news = reached, on_news
+        self._reached, self._on_news, self._timeouts = reached, on_news, timeouts
         self.policy_cfg = blueprint.cfg.policy
         self.ledger = Ledger() if saved is None else Ledger.from_plain(saved.ledger)
         self.found = Found() if saved is None else Found(**saved.found)
+        self._on_hung = on_hung
         self.interrupted = False
         self.weights: Weights | None = None
         self._learner_state: Any = None
@@ -208,7 +214,16 @@ class Coordinator:
         busy = {worker.call: worker for worker in self.workers if worker.call is not None}
         for call in self.backend.wait(list(busy), _TICK):
             self._settle(busy[call])
+        for worker in self.workers:
+            self._end_if_hung(worker)
         self._on_news(self)
+
+    def _end_if_hung(self, worker: Worker) -> None:
+        limit = self._timeouts[worker.role]
+        if worker.call is not None and time.monotonic() - worker.call.began > limit:
+            self._on_hung(worker, limit)
+            self.backend.kill(worker.service)  # Its call is lost then, as if it had died.
+            worker.call.began = time.monotonic()
 
     @property
     def finished(self) -> bool:

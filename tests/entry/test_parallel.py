@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +17,7 @@ from ding.entry.progress import Limits
 from ding.parallel.backend import Call, ThreadBackend
 from ding.parallel.coordinator import spread_epsilon
 from ding.parallel.saving import MANIFEST, load_manifest
+from ding.parallel.services import CollectorService
 from ding.utils.errors import CheckpointError, ConfigError
 from entry.configs import pair
 
@@ -100,6 +102,26 @@ def test_goes_on_when_a_service_dies(kind: str, method: str, monkeypatch: Any) -
     assert result["env_step"] >= 1500
     chunks = result["ledger"]["chunks"]
     assert chunks["lost"] == (backend.killed if method.startswith("collect") else chunks["lost"])
+
+
+def test_a_service_that_hangs_is_replaced(monkeypatch: Any, capsys: Any) -> None:
+    collect, hung = CollectorService.collect, threading.Event()
+
+    def collect_or_hang(self: Any, *args: Any) -> Any:
+        if not hung.is_set():
+            hung.set()
+            time.sleep(2.0)
+        return collect(self, *args)
+
+    monkeypatch.setattr(CollectorService, "collect", collect_or_hang)
+    main, create = pair("dqn")
+    system = {"coordinator": {"collector_task_timeout": 0.5}}
+    result = parallel_pipeline(
+        [main, create, system], 0, max_env_step=1500, backend=ThreadBackend()
+    )
+    assert result["ledger"]["restarts"] == {"collector": 1}
+    assert result["ledger"]["chunks"]["lost"] == 1
+    assert "has not answered for 0.5 s" in capsys.readouterr().err
 
 
 def test_a_service_that_keeps_dying_ends_the_run(monkeypatch: Any) -> None:
@@ -223,6 +245,8 @@ def test_settings_must_make_sense(path: str, value: Any, message: str) -> None:
     main, create = pair("dqn")
     with pytest.raises(ConfigError, match=message):
         translated(override(main, {path: value}), create, None)
+    with pytest.raises(ConfigError, match="learner_task_timeout = 0"):
+        translated(main, create, {"coordinator": {"learner_task_timeout": 0}})
 
 
 def test_what_fails_at_once_leaves_nothing_behind() -> None:
