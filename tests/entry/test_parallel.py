@@ -262,5 +262,5 @@ def test_the_zoo_has_one_that_reaches_its_goal() -> None:
     from dizoo.classic_control.cartpole.config.parallel import cartpole_dqn_config as zoo
 
     configs = [zoo.main_config, zoo.create_config, zoo.system_config]
-    result = parallel_pipeline(configs, 0, max_env_step=20_000, backend=ThreadBackend())
+    result = parallel_pipeline(configs, 0, max_env_step=60_000, backend=ThreadBackend())
     assert result["stop"], [point["reward_mean"] for point in result["curve"]]
