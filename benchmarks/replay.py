@@ -18,7 +18,7 @@ from benchmarks.measure import HERE, Bench, BenchmarkError, bench, stamp
 from benchmarks.replay_work import Batch, measured, raw_bytes
 
 PEERS = ("cpprb", "tianshou", "sb3", "torchrl")
-CELLS = (("vec", 100_000), ("vec", 1_000_000), ("img", 50_000))
+CELLS = (("vec", 100_000), ("vec", 1_000_000), ("img", 100_000))
 QUICK = (("vec", 100_000), ("img", 5_000))
 NOTES = """\
 'ratio' is to the fastest peer. Rows of 46 bytes (obs 4 floats) or stacks of four 84x84 frames;

@@ -205,7 +205,7 @@ class Coordinator:
             self.saving.go_on()
             self._turn()
         if self.interrupted:
-            self._save_now()
+            self._leave()
         else:
             self._finish()
 
@@ -319,9 +319,16 @@ class Coordinator:
         self._await(lambda: self.learner.idle)
         self._save_now()
 
+    def _leave(self) -> None:
+        self._await(lambda: self.learner.idle)
+        self.ask(self.learner, ignore, "checkpoint")
+        self._await(lambda: self.learner.idle)
+        self._save_now()
+
     def _save_now(self) -> None:
-        self.saving.begin()
-        while self.saving.is_busy:
+        before = self.saving.count
+        while self.saving.count == before:
+            self.saving.begin()  # again, if a service died over it
             self.saving.go_on()
             self._turn()
 

@@ -64,6 +64,8 @@ class Saving:
         self._before = resumed.seconds if resumed else 0.0
         self._started = time.monotonic()
         self.limits: dict[str, int] = {}
+        self.count = 0
+        """Checkpoints that were put in place."""
         self.wants_quiet = False
         self._open: set[str] = set()
         self._coming: dict[str, Any] | None = None
@@ -149,6 +151,7 @@ class Saving:
             if file_.name not in kept:
                 file_.unlink()
         self._last, self._due = saved, time.monotonic() + self._every
+        self.count += 1
 
     # --- restoring -----------------------------------------------------------------------------
 

@@ -146,6 +146,10 @@ class LearnerService:
         self._learner.train_iter = updates
         return self._answer([])
 
+    def checkpoint(self) -> Answer:
+        """The policy alone, as it is, for others to load."""
+        return None, {"path": str(self._learner.save_checkpoint())}
+
     def save(self, path: str) -> Answer:
         save_checkpoint(path, self._learner.state_dict())
         return None, {}

@@ -85,6 +85,8 @@ LOSSES = [
     ("dqn", "learn"),
     ("dqn", "evaluate"),
     ("dqn", "state"),
+    ("dqn", "save"),
+    ("dqn", "is_saved"),
     ("ppo", "collect"),
     ("ppo", "learn_together"),
     ("sac", "collect_random"),
@@ -102,6 +104,7 @@ def test_goes_on_when_a_service_dies(kind: str, method: str, monkeypatch: Any) -
     assert result["env_step"] >= 1500
     chunks = result["ledger"]["chunks"]
     assert chunks["lost"] == (backend.killed if method.startswith("collect") else chunks["lost"])
+    assert load_manifest(Path(result["exp_name"])).ledger["updates"] == result["train_iter"]
 
 
 def test_a_service_that_hangs_is_replaced(monkeypatch: Any, capsys: Any) -> None:
@@ -143,6 +146,7 @@ def test_what_was_interrupted_goes_on() -> None:
     directory = Path(first["exp_name"])
     saved = load_manifest(directory)
     assert saved.ledger["env_steps"] == first["env_step"] > 0
+    assert (directory / "ckpt" / f"iteration_{first['train_iter']}.pth.tar").is_file()
     limit = first["env_step"] + 1000
     again = parallel_pipeline(
         pair("dqn"), 0, max_env_step=limit, resume=directory, backend=ThreadBackend()
