@@ -14,7 +14,7 @@ from itertools import zip_longest
 from statistics import median
 from typing import Any
 
-from benchmarks import replay, returns, updates
+from benchmarks import parallel, replay, returns, updates
 from benchmarks.collector.report import CASES as COLLECTOR_CASES
 from benchmarks.collector.report import run_cases
 from benchmarks.measure import (
@@ -31,7 +31,7 @@ from benchmarks.measure import (
     stamp,
 )
 
-OTHER_CASES = ("replay", "returns", "updates")
+OTHER_CASES = ("replay", "returns", "updates", "parallel")
 CASES = ("ppo", "dqn", "sac", "collect", "start", *COLLECTOR_CASES, *OTHER_CASES)
 START_GOAL = 3.0
 
@@ -210,6 +210,8 @@ def main() -> None:
         print(replay.run(args.peers, args.quick, args.repeats))
     if "returns" in args.only:
         returns.main(args.quick)
+    if "parallel" in args.only:
+        print(parallel.run(args.quick))
     if "updates" in args.only:
         print(updates.run(args.peers, args.quick, args.repeats))
     if failures:

@@ -43,9 +43,12 @@ def read_config(path: str | Path) -> tuple[EasyDict, EasyDict]:
     return main, create
 
 
-def read_config_with_system(path: str | Path) -> tuple[EasyDict, EasyDict, EasyDict]:
-    """Like `read_config`, with `system_config`, which parallel runs need."""
-    main, create, system = _read_sections(path, _SECTIONS)
+def read_config_with_system(
+    path: str | Path, *, required: bool = True
+) -> tuple[EasyDict, EasyDict, EasyDict]:
+    """Like `read_config`, with `system_config`; unless it is `required` that may be missing."""
+    optional = () if required else ("system_config",)
+    main, create, system = _read_sections(path, _SECTIONS, optional)
     return main, create, system
 
 
@@ -114,11 +117,14 @@ def _sections_of(cfg: Mapping[str, Any]) -> dict[str, Any]:
     return {"main_config": cfg} | ({"create_config": create} if create else {})
 
 
-def _read_sections(path: str | Path, names: tuple[str, ...]) -> list[EasyDict]:
+def _read_sections(
+    path: str | Path, names: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> list[EasyDict]:
     file = _existing(path, (".py", ".yaml", ".yml"))
     found = Config.file_to_dict(file).cfg_dict if file.suffix == ".py" else read_config_yaml(file)
     if isinstance(lookup(found, "main_config.policy.type"), str):
         found = {"create_config": {}, **found}  # main_config names its parts itself
+    found = {**{name: {} for name in optional}, **found}
     missing = [name for name in names if name not in found]
     if missing:
         needs = "; ".join(f"{name} is {_EXAMPLES[name]}" for name in missing)

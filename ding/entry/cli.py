@@ -169,6 +169,7 @@ def _configs(args: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def _train(args: argparse.Namespace) -> int:
+    from ding.config import read_config_with_system
     from ding.entry.progress import Limits
     from ding.entry.seeds import train_one
 
@@ -176,13 +177,16 @@ def _train(args: argparse.Namespace) -> int:
     unlimited = Limits()
     limits = Limits(args.train_iter or unlimited.train_iter, args.env_step or unlimited.env_step)
     seeds = args.seed or [main.get("seed", 0)]
+    configs = [main, create]
+    if args.mode == "parallel" and args.config:
+        configs.append(read_config_with_system(args.config, required=False)[2])
     if len(seeds) > 1:
-        return _train_seeds(args, main, create, limits)
-    result = train_one([main, create], seeds[0], limits, args.resume, args.mode)
+        return _train_seeds(args, configs, limits)
+    result = train_one(configs, seeds[0], limits, args.resume, args.mode)
     return 130 if result["interrupted"] else 0
 
 
-def _train_seeds(args: argparse.Namespace, main: Any, create: Any, limits: Any) -> int:
+def _train_seeds(args: argparse.Namespace, configs: list[Any], limits: Any) -> int:
     from ding.entry.seeds import train_seeds
 
     if isinstance(args.resume, str):
@@ -190,7 +194,7 @@ def _train_seeds(args: argparse.Namespace, main: Any, create: Any, limits: Any) 
     name = Path(args.config).stem if args.config else f"{args.env}_{args.policy}"
     directory = Path(args.exp_name or f"{name.replace('/', '_')}_result")
     done, text = train_seeds(
-        [main, create],
+        configs,
         args.seed,
         directory,
         limits,

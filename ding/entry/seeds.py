@@ -50,6 +50,7 @@ def train_seeds(
     if len(set(seeds)) != len(seeds):
         raise DingError(f"seeds {list(seeds)}: each may be given once")
     main, create = read_input(input_cfg)
+    system = input_cfg[2:] if isinstance(input_cfg, (list, tuple)) else ()
     results = []
     for seed in seeds:
         path = directory / f"seed{seed}"
@@ -58,7 +59,7 @@ def train_seeds(
             name = MANIFEST if mode == "parallel" else STATE_NAME
             begun = resume and (path / "ckpt" / name).is_file()
             cfg = override(main, {"exp_name": str(path)})
-            result = train_one([cfg, create], seed, limits, path if begun else False, mode)
+            result = train_one([cfg, create, *system], seed, limits, path if begun else False, mode)
             if result["interrupted"]:
                 return (
                     False,

@@ -89,6 +89,7 @@ def test_parallel_runs_need_a_third_dict(tmp_path: Path) -> None:
         read_config_with_system(written(tmp_path, TWO))
     path = written(tmp_path, TWO + "system_config = dict(n=1)\n")
     assert read_config_with_system(path)[2].n == 1
+    assert read_config_with_system(written(tmp_path, TWO), required=False)[2] == {}
 
 
 def test_config_holds_all_names_of_a_file(tmp_path: Path) -> None:

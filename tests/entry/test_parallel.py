@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from ding.entry.parallel import ParallelRun, parallel_pipeline, translated
+from ding.entry.parallel import ParallelRun, parallel_pipeline
+from ding.entry.parallel_config import translated
 from ding.entry.progress import Limits
 from ding.parallel.backend import Call, ThreadBackend
 from ding.parallel.coordinator import spread_epsilon
