@@ -29,7 +29,7 @@ FIRST, SECOND = 40, 70
 @pytest.fixture(autouse=True)
 def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing the learning curve would take most of the time."""
-    monkeypatch.setattr("ding.entry.run.draw_curves", lambda *args: None)
+    monkeypatch.setattr("ding.entry.report.draw_curves", lambda *args: None)
 
 
 # --- the table -----------------------------------------------------------------------------------

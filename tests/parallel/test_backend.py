@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -120,7 +121,10 @@ def test_actors_listen_on_the_loopback_interface_alone(ray_backend: Backend) -> 
 
     done(ray_backend, ray_backend.call(ray_backend.spawn("adder", partial(Adder, 0)), "add", 1))
     processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    sockets = [c for p in processes for c in p.net_connections("inet") if c.status == "LISTEN"]
+    sockets: list[Any] = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            sockets += [c for c in process.net_connections("inet") if c.status == "LISTEN"]
     assert sockets
     assert {c.laddr.ip for c in sockets} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 
