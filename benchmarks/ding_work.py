@@ -19,7 +19,7 @@ import torch
 from benchmarks import work
 from benchmarks.work import Clock, Turns, Work, now, work_of
 from ding.entry import Run, train
-from ding.entry.progress import Limits
+from ding.utils.limits import Limits
 
 Config = tuple[dict[str, Any], dict[str, Any]]
 

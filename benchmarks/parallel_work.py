@@ -13,9 +13,9 @@ from typing import Any
 
 from ding.config import override
 from ding.entry.parallel import ParallelRun
-from ding.entry.progress import Limits
 from ding.entry.run import Run
 from ding.entry.serial import train
+from ding.utils.limits import Limits
 from dizoo.classic_control.cartpole.config import cartpole_dqn_config
 
 WARM_UP = 1000

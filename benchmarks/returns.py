@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import torch
 from torch import Tensor
 
 import ding
-from benchmarks.measure import HERE, commit, machine
+from benchmarks.measure import HERE, stamp
 from ding.rl_utils import (
     compute_q_retraces,
     gae,
@@ -196,13 +195,13 @@ def main(quick: bool = False) -> None:
     seconds = 0.1 if quick else 0.5
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    about = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit()}
+    about = stamp()
     every = [case for size in SIZES for case in cases(*size)]
     every += [quantile_case(*size) for size in QUANTILES]
     rows = [measured(case, grad, seconds) for grad in (False, True) for case in every]
     torch.set_num_threads(threads)
     load = loading()
-    result = about | {"machine": machine(), "rows": rows, "loading": asdict(load)}
+    result = about | {"rows": rows, "loading": asdict(load)}
     (HERE / "returns.json").write_text(json.dumps(result, indent=1) + "\n")
     print(table(rows))
     print(f"\nfirst kernel of a process: {load.seconds:.2f} s (cpu {load.cpu_seconds:.2f})")

@@ -101,10 +101,10 @@ def _finished(directory: Path) -> dict[str, Any] | None:
 
 
 def _train(task: Task, seed: int, directory: Path) -> dict[str, Any]:
-    from ding.entry.progress import Limits
     from ding.entry.run import Run
     from ding.entry.serial import train
     from ding.entry.state import STATE_NAME
+    from ding.utils.limits import Limits
 
     begun = (directory / "ckpt" / STATE_NAME).is_file()
     if not begun:  # killed before its first checkpoint

@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from benchmarks.collector.faults import COUNTED_AS, FaultLog, FaultyCartPole
 from ding.entry import Run, train
-from ding.entry.progress import Limits
+from ding.utils.limits import Limits
 from dizoo.classic_control.cartpole.config import cartpole_dqn_config
 
 HERE = Path(__file__).resolve().parent

@@ -148,16 +148,17 @@ def _checked_mode(mode: str | None, resumed: bool) -> str:
     return mode
 
 
-def _configs(args: argparse.Namespace) -> tuple[Any, Any]:
-    """main_config and create_config with the options of the command line on top."""
-    from ding.config import override, read_config
+def _configs(args: argparse.Namespace) -> list[Any]:
+    """main_config with the options of the command line on top, create_config, system_config."""
+    from ding.config import override, read_config, read_config_with_system
     from ding.entry.predefined import predefined_config
 
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)  # `import_names` may mean modules here; a script does not look
+    system: Any = {}
     if args.config:
-        main, create = read_config(args.config)
+        main, create, system = read_config_with_system(args.config, required=False)
     elif isinstance(args.resume, str) and not args.env:
         main, create = read_config(Path(args.resume) / "total_config.py")
     elif args.env and args.policy:
@@ -165,21 +166,17 @@ def _configs(args: argparse.Namespace) -> tuple[Any, Any]:
     else:
         raise DingError("what to train? give -c FILE, or -e ENV and -p POLICY")
     given = {"exp_name": args.exp_name, "policy.load_path": args.load_path}
-    return override(main, {k: v for k, v in given.items() if v is not None}), create
+    return [override(main, {k: v for k, v in given.items() if v is not None}), create, system]
 
 
 def _train(args: argparse.Namespace) -> int:
-    from ding.config import read_config_with_system
-    from ding.entry.progress import Limits
     from ding.entry.seeds import train_one
+    from ding.utils.limits import Limits
 
-    main, create = _configs(args)
+    configs = _configs(args)
     unlimited = Limits()
     limits = Limits(args.train_iter or unlimited.train_iter, args.env_step or unlimited.env_step)
-    seeds = args.seed or [main.get("seed", 0)]
-    configs = [main, create]
-    if args.mode == "parallel" and args.config:
-        configs.append(read_config_with_system(args.config, required=False)[2])
+    seeds = args.seed or [configs[0].get("seed", 0)]
     if len(seeds) > 1:
         return _train_seeds(args, configs, limits)
     result = train_one(configs, seeds[0], limits, args.resume, args.mode)
@@ -210,11 +207,9 @@ def _eval(args: argparse.Namespace) -> int:
 
     from ding.entry.evaluate import evaluate
 
-    main, create = _configs(args)
-    for seed in args.seed or [main.get("seed", 0)]:
-        result = evaluate(
-            [main, create], seed, load_path=args.load_path, replay_path=args.replay_path
-        )
+    configs = _configs(args)
+    for seed in args.seed or [configs[0].get("seed", 0)]:
+        result = evaluate(configs, seed, load_path=args.load_path, replay_path=args.replay_path)
         returns = np.asarray(result.reward)
         _say(
             f"seed {seed}: {len(returns)} episodes, return mean {returns.mean():.2f}, "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ from torch import nn
 from ding.config import compile_config
 from ding.entry.run import ConfigLike, EnvSetting, read_input
 from ding.entry.spaces import fit_model_to_env
-from ding.envs import create_env_manager, get_vec_env_setting
+from ding.entry.state import runs_of
+from ding.envs import get_vec_env_setting, manager_of
 from ding.policy import Policy, create_policy
 from ding.utils.batch import Rows, columns_of, concat, take
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint
@@ -118,13 +118,12 @@ def _prepared(
     evaluating: bool,
 ) -> tuple[Any, Any, Policy]:
     """Config, launched env manager and policy."""
-    main, create = read_input(input_cfg)
+    main, create, _ = read_input(input_cfg)
     cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
     set_pkg_seed(seed, use_cuda=cfg.policy.cuda)
     env_fn, collector_cfg, evaluator_cfg = env_setting or get_vec_env_setting(cfg.env)
     env_cfgs = evaluator_cfg if evaluating else collector_cfg
-    makers = [partial(env_fn, cfg=env_cfg) for env_cfg in env_cfgs or []]
-    env = create_env_manager(cfg.env.manager, makers)
+    env = manager_of(cfg.env.manager, env_fn, env_cfgs)
     env.seed(seed, dynamic_seed=not evaluating)
     if model is None and "type" not in cfg.policy.model:
         fit_model_to_env(cfg.policy, env)
@@ -137,12 +136,11 @@ def _checkpoint_path(cfg: Any, given: str | Path | None) -> Path:
     named = given or cfg.policy.load_path or cfg.policy.learn.learner.hook.load_ckpt_before_run
     if named:
         return Path(named)
-    base = Path(cfg.exp_name)
-    runs = [base, *base.parent.glob(f"{base.name}_[0-9][0-9][0-9][0-9][0-9][0-9]_*")]
-    found = [path for run in runs if (path := run / "ckpt" / "ckpt_best.pth.tar").is_file()]
+    best = [run / "ckpt" / "ckpt_best.pth.tar" for run in runs_of(cfg.exp_name)]
+    found = [path for path in best if path.is_file()]
     if not found:
         raise CheckpointError(
-            f"no checkpoint given, and no '{base}/ckpt/ckpt_best.pth.tar' here; train first, or "
-            "name one with --load-path"
+            f"no checkpoint given, and no '{best[0]}' here; train first, or name one with "
+            "--load-path"
         )
     return max(found, key=lambda path: path.stat().st_mtime)

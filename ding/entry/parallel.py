@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +9,19 @@ from ding.config import compile_config, read_config
 from ding.config.compile import save_compiled
 from ding.config.merge import plain_dict
 from ding.entry.interrupt import Interrupt
-from ding.entry.parallel_config import (
-    ConfigLike,
-    check_parallel,
-    read_parallel,
-    timeout_name,
-    translated,
-)
-from ding.entry.progress import Limits, Progress
+from ding.entry.parallel_config import check_parallel, timeout_name, translated
+from ding.entry.progress import Progress
 from ding.entry.report import Outcome
-from ding.entry.run import threads_for
+from ding.entry.run import ConfigLike, read_input, threads_for
 from ding.entry.spaces import fit_model_to_env
-from ding.entry.state import check_same_config, find_run
-from ding.envs import create_env_manager, get_vec_env_setting
+from ding.entry.state import check_same_config, discard, find_run
+from ding.envs import get_vec_env_setting, manager_of
 from ding.parallel.backend import Backend
 from ding.parallel.coordinator import Coordinator, Found, Worker
 from ding.parallel.saving import MANIFEST, Saved, load_manifest
 from ding.parallel.services import Blueprint
 from ding.policy import create_policy
+from ding.utils.limits import Limits
 
 # Env steps of one collect: far more than a call costs, few enough for weights to be new.
 _CHUNK_STEPS = 256
@@ -62,7 +55,7 @@ class ParallelRun:
         resume: str | Path | bool = False,
         backend: Backend | None = None,
     ) -> None:
-        main, create, fleet = translated(*read_parallel(input_cfg))
+        main, create, fleet = translated(*read_input(input_cfg))
         self.cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
         self.seed, self.fleet, self.limits = seed, fleet, limits or Limits()
         check_parallel(self.cfg)
@@ -89,8 +82,7 @@ class ParallelRun:
         if "type" in self.cfg.policy.model:
             return
         env_fn, cfgs, _ = get_vec_env_setting(self.cfg.env)
-        makers = [partial(env_fn, cfg=cfg) for cfg in cfgs or []]
-        with create_env_manager(self.cfg.env.manager, makers) as manager:
+        with manager_of(self.cfg.env.manager, env_fn, cfgs) as manager:
             fit_model_to_env(self.cfg.policy, manager)
 
     def _find(self, resume: str | Path | bool) -> None:
@@ -109,22 +101,20 @@ class ParallelRun:
             self._backend,
             self._blueprint,
             self._command,
-            self.limits.reached,
+            self.limits,
             collector_num=self.fleet.collector_num,
             chunk=_chunk_of(self.cfg.policy),
             timeouts=self.fleet.timeouts,
             saved=self._saved,
             on_news=self._follow,
             on_hung=self._tell_hung,
+            interrupted=lambda: self._interrupt.asked,
         )
-        limits = {"train_iter": self.limits.train_iter, "env_step": self.limits.env_step}
-        coordinator.saving.limits = limits
         coordinator.run()
         return self._concluded(coordinator)
 
     def _follow(self, coordinator: Coordinator) -> None:
         ledger, found = coordinator.ledger, coordinator.found
-        coordinator.interrupted = self._interrupt.asked
         if found.returns and found is not self._told:
             self._told = found
             self.progress.evaluated(sum(found.returns) / len(found.returns), found.state["best"])
@@ -171,10 +161,8 @@ class ParallelRun:
     def _discard(self) -> None:
         """What failed before its first stored sample leaves only records of failed envs."""
         coordinator = getattr(self, "coordinator", None)
-        begun = coordinator is not None and coordinator.ledger.samples
-        has_flights = any(self.directory.glob("flight/*.json"))
-        if self._saved is None and not begun and not has_flights:
-            shutil.rmtree(self.directory, ignore_errors=True)
+        if self._saved is None and (coordinator is None or not coordinator.ledger.samples):
+            discard(self.directory)
 
 
 def _ray() -> Backend:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from ding.config import override, read_config_with_system
+from ding.config import override
 from ding.utils.errors import ConfigError
-
-ConfigLike = str | Path | Sequence[Mapping[str, Any]]
 
 # Settings of the former transport and of its workers: what they set is built in now.
 _FORMER = (
@@ -42,19 +39,6 @@ class Fleet:
     timeouts: dict[str, float]
 
 
-def read_parallel(input_cfg: ConfigLike) -> tuple[Any, Any, Any]:
-    """main_config, create_config and system_config, which may be missing."""
-    if isinstance(input_cfg, (str, Path)):
-        return read_config_with_system(input_cfg, required=False)
-    if not isinstance(input_cfg, (list, tuple)) or len(input_cfg) not in (2, 3):
-        raise ConfigError(
-            "parallel_pipeline takes the path of a config file or "
-            "[main_config, create_config, system_config]"
-        )
-    main, create, *system = input_cfg
-    return main, create, system[0] if system else None
-
-
 def translated(main: Any, create: Any, system: Any) -> tuple[Any, Any, Fleet]:
     """A config for parallel runs as one that serial runs understand, and what it says besides."""
     main, create = override(main, {}), override(create, {})
@@ -83,7 +67,7 @@ def translated(main: Any, create: Any, system: Any) -> tuple[Any, Any, Fleet]:
         collector = create.get("collector", {})
         if collector.get("type") in _FORMER_TYPES:
             create["collector"] = {"type": _FORMER_TYPES[collector["type"]]}
-    return main, create, Fleet(number, _timeouts(system or {}))
+    return main, create, Fleet(number, _timeouts(system))
 
 
 def _timeouts(system: Mapping[str, Any]) -> dict[str, float]:

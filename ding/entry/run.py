@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from ding.config import compile_config, read_config
+from ding.config import compile_config, read_config_with_system
 from ding.config.compile import save_compiled
 from ding.config.merge import plain_dict
 from ding.entry.interrupt import Interrupt
-from ding.entry.progress import Limits, Progress
+from ding.entry.progress import Progress
 from ding.entry.report import Outcome
 from ding.entry.spaces import fit_model_to_env
-from ding.entry.state import StateKeeper, check_same_config, find_run, load_state
-from ding.envs import create_env_manager, get_vec_env_setting
+from ding.entry.state import StateKeeper, check_same_config, discard, find_run, load_state
+from ding.envs import get_vec_env_setting, manager_of
 from ding.policy import Policy, create_policy, get_random_policy
 from ding.utils.errors import ConfigError, DingError
+from ding.utils.limits import Limits
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
 from ding.worker import (
@@ -41,15 +41,17 @@ EnvSetting = tuple[Callable[..., Any], Sequence[Any] | None, Sequence[Any] | Non
 _THREADS_FROM_FLOPS = 2e8
 
 
-def read_input(input_cfg: ConfigLike) -> tuple[Any, Any]:
-    """main_config and create_config of a path or of a pair of dicts."""
+def read_input(input_cfg: ConfigLike) -> tuple[Any, Any, Any]:
+    """main_config, create_config and system_config (empty if missing) of a path or of dicts."""
     if isinstance(input_cfg, (str, Path)):
-        return read_config(input_cfg)
-    if not isinstance(input_cfg, (list, tuple)) or len(input_cfg) < 2:
+        return read_config_with_system(input_cfg, required=False)
+    if not isinstance(input_cfg, (list, tuple)) or len(input_cfg) not in (2, 3):
         raise ConfigError(
-            "a pipeline takes the path of a config file or [main_config, create_config]"
+            "a pipeline takes the path of a config file or [main_config, create_config], in "
+            "parallel runs with a system_config as the third"
         )
-    return input_cfg[0], input_cfg[1]
+    main, create, *system = input_cfg
+    return main, create, system[0] if system else {}
 
 
 class Run:
@@ -67,7 +69,7 @@ class Run:
         resume: str | Path | bool = False,
         on_policy_only: bool = False,
     ) -> None:
-        main, create = read_input(input_cfg)
+        main, create, _ = read_input(input_cfg)
         self.cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
         if on_policy_only and not self.cfg.policy.on_policy:
             name = self.cfg.policy.type
@@ -90,7 +92,7 @@ class Run:
             self.progress = Progress(str(self.directory), self.limits)
             self._interrupt = Interrupt(self.progress.message)
             self.policy: Policy = create_policy(self.cfg.policy, model=model)
-            set_threads(self.policy, self.cfg.policy)
+            torch.set_num_threads(threads_for(self.policy, self.cfg.policy))
             self._make_workers(collector_env, evaluator_env, state)
             if state is not None:
                 self._restore(state)
@@ -104,8 +106,7 @@ class Run:
         env_fn, collector_cfg, evaluator_cfg = setting or get_vec_env_setting(self.cfg.env)
         managers = []
         for cfgs, dynamic in ((collector_cfg, dynamic_seed), (evaluator_cfg, False)):
-            makers = [partial(env_fn, cfg=cfg) for cfg in cfgs or []]
-            manager = create_env_manager(self.cfg.env.manager, makers)
+            manager = manager_of(self.cfg.env.manager, env_fn, cfgs)
             self._closing.callback(manager.close)
             manager.seed(self.seed, dynamic_seed=dynamic)
             managers.append(manager)
@@ -235,7 +236,7 @@ class Run:
         """Everything needed to go on exactly here; the buffer's part in the background."""
         state = {
             "config": plain_dict(self.cfg),
-            "limits": {"train_iter": self.limits.train_iter, "env_step": self.limits.env_step},
+            "limits": asdict(self.limits),
             "seconds": self.seconds,
             "stop": self.stop,
             "returns": self._returns,
@@ -313,18 +314,12 @@ class Run:
         """Close all; what failed before its first env step leaves only records of failed envs."""
         self._closing.close()
         collector = getattr(self, "collector", None)
-        has_flights = any(self.directory.glob("flight/*.json"))
-        if self._is_new and not has_flights and (collector is None or not collector.envstep):
-            shutil.rmtree(self.directory)
-
-
-def set_threads(policy: Policy, policy_cfg: Any) -> None:
-    """Torch threads for this run."""
-    torch.set_num_threads(threads_for(policy, policy_cfg))
+        if self._is_new and (collector is None or not collector.envstep):
+            discard(self.directory)
 
 
 def threads_for(policy: Policy, policy_cfg: Any) -> int:
-    """Those of the config, or what pays off: a small network is slower on two than on one.
+    """Torch threads of the config, or what pays off: a small network is slower on two than on one.
 
     Never more than OMP_NUM_THREADS, which says that other processes want their share.
     """

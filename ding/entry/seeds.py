@@ -9,13 +9,13 @@ from typing import Any
 
 from ding.config import override
 from ding.entry.parallel import ParallelRun
-from ding.entry.progress import Limits
 from ding.entry.report import draw_curves, summary
 from ding.entry.run import ConfigLike, Run, read_input
 from ding.entry.serial import train
 from ding.entry.state import STATE_NAME
 from ding.parallel.saving import MANIFEST
 from ding.utils.errors import DingError
+from ding.utils.limits import Limits
 
 
 def train_one(
@@ -49,8 +49,7 @@ def train_seeds(
     """
     if len(set(seeds)) != len(seeds):
         raise DingError(f"seeds {list(seeds)}: each may be given once")
-    main, create = read_input(input_cfg)
-    system = input_cfg[2:] if isinstance(input_cfg, (list, tuple)) else ()
+    main, create, system = read_input(input_cfg)
     results = []
     for seed in seeds:
         path = directory / f"seed{seed}"
@@ -59,7 +58,7 @@ def train_seeds(
             name = MANIFEST if mode == "parallel" else STATE_NAME
             begun = resume and (path / "ckpt" / name).is_file()
             cfg = override(main, {"exp_name": str(path)})
-            result = train_one([cfg, create, *system], seed, limits, path if begun else False, mode)
+            result = train_one([cfg, create, system], seed, limits, path if begun else False, mode)
             if result["interrupted"]:
                 return (
                     False,

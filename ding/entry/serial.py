@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import nn
 
-from ding.entry.progress import Limits
 from ding.entry.run import ConfigLike, EnvSetting, Run
 from ding.policy import Policy
+from ding.utils.limits import Limits
 
 
 def train(run: Run) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -124,14 +125,25 @@ def find_run(exp_name: str, names: Sequence[str] = (STATE_NAME, PREVIOUS_NAME)) 
 
     It has one of these files among its checkpoints.
     """
-    base = Path(exp_name)
-    candidates = [base, *base.parent.glob(f"{base.name}_[0-9][0-9][0-9][0-9][0-9][0-9]_*")]
-    runs = {path: files for path in candidates if (files := _state_files(path, names))}
+    runs = {path: files for path in runs_of(exp_name) if (files := _state_files(path, names))}
     if not runs:
         raise CheckpointError(
-            f"nothing to resume: no '{base}' with a ckpt/{names[0]}; start without --resume"
+            f"nothing to resume: no '{Path(exp_name)}' with a ckpt/{names[0]}; start without "
+            "--resume"
         )
     return max(runs, key=lambda path: max(f.stat().st_mtime for f in runs[path]))
+
+
+def runs_of(exp_name: str) -> list[Path]:
+    """Where runs of that name may be: with or without a time stamp."""
+    base = Path(exp_name)
+    return [base, *base.parent.glob(f"{base.name}_[0-9][0-9][0-9][0-9][0-9][0-9]_*")]
+
+
+def discard(directory: Path) -> None:
+    """Remove a run that has not begun, unless it has records of envs that failed."""
+    if not any(directory.glob("flight/*.json")):
+        shutil.rmtree(directory)
 
 
 def _state_files(directory: Path, names: Sequence[str]) -> list[Path]:

@@ -18,6 +18,7 @@ from ding.envs.manager import (
     ThreadEnvManager,
     create_env_manager,
     get_env_manager_cls,
+    manager_of,
 )
 from ding.envs.manager.flight.file import load_flight
 from ding.envs.manager.flight.replay import replay_flight
@@ -41,5 +42,6 @@ __all__ = [
     "get_vec_env_setting",
     "is_truncated",
     "load_flight",
+    "manager_of",
     "replay_flight",
 ]

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ding.model.dqn import wraps_obs
+from ding.model.dqn import split_mask, wraps_obs
 from ding.model.encoder import Encoder, ObsShape, as_float, encoder_for, shape_of, size_of
 from ding.model.head import RegressionHead, ReparameterizationHead, discrete_head_for
 from ding.torch_utils.network import Activation, TwinMLP, mlp, orthogonal_
@@ -37,12 +37,10 @@ class ModalNetwork(nn.Module):
         return getattr(self, mode)(x)
 
     def _obs(self, x: Any) -> Any:
-        return x["obs"] if self.wraps_obs and isinstance(x, dict) and "obs" in x else x
+        return split_mask(x, self.wraps_obs)[0]
 
     def _with_mask(self, output: dict[str, Any], x: Any) -> dict[str, Any]:
-        if self.wraps_obs and isinstance(x, dict) and "action_mask" in x:
-            output["action_mask"] = x["action_mask"]
-        return output
+        return {**output, **split_mask(x, self.wraps_obs)[1]}
 
 
 class ActorCritic(ModalNetwork):

@@ -34,12 +34,9 @@ def _unwrapping(run: Function, masked: bool) -> Function:
     """Accept `{'obs': ..., 'action_mask': ...}` besides the bare observation."""
 
     def unwrapped(x: Any) -> dict[str, Any]:
-        if not (isinstance(x, dict) and "obs" in x):
-            return run(x)
-        output = run(x["obs"])
-        if masked and "action_mask" in x:
-            output["action_mask"] = x["action_mask"]
-        return output
+        obs, mask = split_mask(x, wraps_obs=True)
+        output = run(obs)
+        return {**output, **mask} if mask and masked else output
 
     return unwrapped
 

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from ding.model.actor_critic import VAC, DiscreteQAC
-from ding.model.dqn import QNetwork
+from ding.model.dqn import QNetwork, split_mask
 from ding.model.encoder import ObsShape, encoder_for, shape_of, size_of
 from ding.model.head import ReparameterizationHead, discrete_head_for
 from ding.torch_utils.network import Activation
@@ -83,7 +83,7 @@ class PPG(nn.Module):
     def forward(self, x: Any, mode: str = "compute_actor") -> dict[str, Any]:
         if mode != "compute_critic":
             return self.actor_critic(x, mode)
-        obs = x["obs"] if self.wraps_obs and isinstance(x, dict) and "obs" in x else x
+        obs, _ = split_mask(x, self.wraps_obs)
         return {"value": self.aux_head(self.aux_encoder(obs))["pred"]}
 
 

@@ -26,6 +26,7 @@ from ding.parallel.services import (
     LearnerService,
 )
 from ding.utils.errors import DingError
+from ding.utils.limits import Limits
 
 # Seconds between two copies of the learner's state, from which another one would go on.
 _STATE_SECONDS = 2.0
@@ -94,7 +95,7 @@ class Coordinator:
         backend: Backend,
         blueprint: Blueprint,
         command: Any,
-        reached: Callable[[int, int], bool],
+        limits: Limits,
         *,
         collector_num: int,
         chunk: int,
@@ -102,18 +103,18 @@ class Coordinator:
         saved: Saved | None = None,
         on_news: Callable[[Coordinator], None] = lambda _: None,
         on_hung: Callable[[Worker, float], None] = lambda worker, limit: None,
+        interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`command` is the policy's command mode; `reached(updates, env_steps)` ends the run.
+        """`command` is the policy's command mode; `timeouts` the most seconds of a call, by role.
 
-        `timeouts` are the most seconds of a call, by role.
+        `interrupted` is asked whether to leave early.
         """
         self.backend, self._blueprint, self._command = backend, blueprint, command
-        self._reached, self._on_news, self._timeouts = reached, on_news, timeouts
+        self._limits, self._on_news, self._timeouts = limits, on_news, timeouts
         self.policy_cfg = blueprint.cfg.policy
         self.ledger = Ledger() if saved is None else Ledger.from_plain(saved.ledger)
         self.found = Found() if saved is None else Found(**saved.found)
-        self._on_hung = on_hung
-        self.interrupted = False
+        self._on_hung, self._interrupted = on_hung, interrupted
         self.weights: Weights | None = None
         self._learner_state: Any = None
         self._state_due = time.monotonic() + _STATE_SECONDS
@@ -129,7 +130,7 @@ class Coordinator:
         else:
             self.buffer = self._started(Worker("buffer"))
             self._feed = ReplayFeed(self, self.buffer, chunk)
-        self.saving = Saving(self, blueprint.cfg, saved)
+        self.saving = Saving(self, blueprint.cfg, limits, saved)
 
     # --- services ------------------------------------------------------------------------------
 
@@ -196,7 +197,7 @@ class Coordinator:
     # --- the loop ------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Until the goal or a limit is reached, or somebody sets `interrupted`."""
+        """Until the goal or a limit is reached, or somebody interrupts it."""
         self._begin()
         self.saving.restore_rest()
         while not self.finished:
@@ -226,8 +227,12 @@ class Coordinator:
             worker.call.began = time.monotonic()
 
     @property
+    def interrupted(self) -> bool:
+        return self._interrupted()
+
+    @property
     def finished(self) -> bool:
-        reached = self._reached(self.ledger.updates, self.ledger.env_steps)
+        reached = self._limits.reached(self.ledger.updates, self.ledger.env_steps)
         return self.found.stop or self.interrupted or reached
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,16 +19,18 @@ _MOST_UPDATES = 64
 Told = Mapping[str, Any]
 
 
-class Feed:
-    queued = 0
-    """Chunks that have arrived and wait."""
-
+class Feed(ABC):
     def __init__(self, coordinator: Coordinator) -> None:
         self._c = coordinator
 
+    @property
+    def queued(self) -> int:
+        """Chunks that have arrived and wait."""
+        return 0
+
+    @abstractmethod
     def dispatch(self) -> None:
         """Give those that are idle something to do."""
-        raise NotImplementedError
 
     def _ask_for_chunk(
         self,
@@ -63,15 +66,18 @@ class ReplayFeed(Feed):
         self._balance = Balance(rate, ahead, exempt=self._random)
         if coordinator.ledger.samples:
             self._random = 0
-        self._arrived: list[tuple[int, Call, Told]] = []
+        self._arrived: list[tuple[Call, Told]] = []
         self._drawn: tuple[Call, int] | None = None
         self._starved = False
         self._priorities: list[Any] = []
-        self._serial = 0
+
+    @property
+    def queued(self) -> int:
+        return len(self._arrived)
 
     def dispatch(self) -> None:
         for worker in self._c.collectors:
-            if worker.idle and len(self._arrived) < 2 * len(self._c.collectors):
+            if worker.idle and self.queued < 2 * len(self._c.collectors):
                 self._collect(worker)
         if self._c.pausing:
             return
@@ -97,9 +103,7 @@ class ReplayFeed(Feed):
         self._random += n
 
     def _take(self, call: Call, told: Told) -> None:
-        self._serial += 1
-        self._arrived.append((self._serial, call, told))
-        self.queued = len(self._arrived)
+        self._arrived.append((call, told))
 
     def _use_buffer(self) -> None:
         c = self._c
@@ -107,16 +111,15 @@ class ReplayFeed(Feed):
             priorities, self._priorities = self._priorities, []
             c.ask(self._buffer, ignore, "update", priorities)
         elif self._arrived:
-            serial, call, told = self._arrived[0]  # It stays there until it is stored for sure.
+            call, told = self._arrived[0]  # It stays there until it is stored for sure.
             envstep = c.ledger.env_steps + told["env_steps"]
-            c.ask(self._buffer, partial(self._stored, told), "add", serial, call.large, envstep)
+            c.ask(self._buffer, partial(self._stored, told), "add", call.large, envstep)
         elif self._drawn is None and (due := self._balance.updates_due(c.ledger)):
             args = (min(due, _MOST_UPDATES), self._batch_size, c.ledger.updates)
             c.ask(self._buffer, self._take_batches, "draw", *args)
 
     def _stored(self, told: Told, call: Call, answer: Any) -> None:
         self._arrived.pop(0)
-        self.queued = len(self._arrived)
         self._c.ledger.store(told)
 
     def _take_batches(self, call: Call, told: Told) -> None:

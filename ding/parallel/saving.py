@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ding.parallel.backend import Call, ignore
 from ding.utils.checkpoint import flush_directory
 from ding.utils.errors import CheckpointError
+from ding.utils.limits import Limits
 
 if TYPE_CHECKING:
     from ding.parallel.coordinator import Coordinator
@@ -55,7 +56,9 @@ def load_manifest(directory: Path) -> Saved:
 class Saving:
     """One checkpoint after the other, without a pause for the collectors."""
 
-    def __init__(self, coordinator: Coordinator, cfg: Any, resumed: Saved | None) -> None:
+    def __init__(
+        self, coordinator: Coordinator, cfg: Any, limits: Limits, resumed: Saved | None
+    ) -> None:
         self._c, self._directory = coordinator, Path(cfg.exp_name) / "ckpt"
         self._every = cfg.checkpoint_seconds
         self._last = resumed
@@ -63,7 +66,7 @@ class Saving:
         self._due = time.monotonic() + self._every
         self._before = resumed.seconds if resumed else 0.0
         self._started = time.monotonic()
-        self.limits: dict[str, int] = {}
+        self._limits = limits
         self.count = 0
         """Checkpoints that were put in place."""
         self.wants_quiet = False
@@ -121,7 +124,7 @@ class Saving:
             "ledger": c.ledger.plain(),
             "found": found,
             "seconds": self.seconds,
-            "limits": self.limits,
+            "limits": asdict(self._limits),
         }
 
     def _learner_saved(self, call: Call, told: Any) -> None:

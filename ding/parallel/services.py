@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from ding.envs import create_env_manager, get_vec_env_setting
+from ding.envs import get_vec_env_setting, manager_of
 from ding.envs.manager.interface import seed_after
 from ding.policy import create_policy, get_random_policy
 from ding.utils.batch import Batch, Rows, columns_of, concat, length, tree_map
@@ -51,8 +50,7 @@ class Blueprint:
     def envs(self, seed: int, *, to_evaluate: bool) -> Any:
         """The manager of the envs of one collector, or of the evaluator."""
         env_fn, *cfgs = get_vec_env_setting(self.cfg.env)
-        makers = [partial(env_fn, cfg=cfg) for cfg in cfgs[to_evaluate] or []]
-        manager = create_env_manager(self.cfg.env.manager, makers)
+        manager = manager_of(self.cfg.env.manager, env_fn, cfgs[to_evaluate])
         manager.seed(seed, dynamic_seed=not to_evaluate)
         manager.flights_under(Path(self.cfg.exp_name))
         return manager
@@ -72,13 +70,12 @@ class CollectorService:
             exp_name=cfg.exp_name,
             instance_name=f"collector{index}",
         )
-        self._dropped = 0
 
     def collect(
         self, weights: Batch, n_sample: int, train_iter: int, settings: Mapping[str, Any]
     ) -> Answer:
         """Samples of the policy with these weights, and how many env steps they took."""
-        self._mode.load_state_dict({"model": tree_map(torch.from_numpy, writable(weights))})
+        self._mode.load_state_dict({"model": tensors_of(weights)})
         return self._collected(n_sample, train_iter=train_iter, policy_kwargs=settings)
 
     def collect_random(self, n_sample: int) -> Answer:
@@ -94,7 +91,6 @@ class CollectorService:
             "env_steps": self._collector.envstep - before,
             "dropped_steps": self._collector.dropped_steps - dropped,
             "samples": length(samples),
-            "return": self._collector.recent_return,
         }
 
     def close(self) -> None:
@@ -128,7 +124,7 @@ class LearnerService:
 
     def learn_together(self, envstep: int, *parts: Batch) -> Answer:
         """All that several collectors brought, at once."""
-        self._learner.train(Rows(concat([writable(part) for part in parts])), envstep)
+        self._learner.train(Rows(writable(concat(list(parts)))), envstep)
         return self._answer([])
 
     def _answer(self, priorities: list[Any]) -> Answer:
@@ -138,7 +134,7 @@ class LearnerService:
 
     def state(self) -> Answer:
         """All that another learner needs to go on here."""
-        return self._learner.state_dict(), {"train_iter": self._learner.train_iter}
+        return self._learner.state_dict(), {}
 
     def restore(self, state: dict[str, Any], updates: int) -> Answer:
         """Go on from there; updates that were lost since keep their numbers."""
@@ -148,7 +144,8 @@ class LearnerService:
 
     def checkpoint(self) -> Answer:
         """The policy alone, as it is, for others to load."""
-        return None, {"path": str(self._learner.save_checkpoint())}
+        self._learner.save_checkpoint()
+        return None, {}
 
     def save(self, path: str) -> Answer:
         save_checkpoint(path, self._learner.state_dict())
@@ -160,9 +157,9 @@ class LearnerService:
     def finish(self, weights: Batch, train_iter: int) -> Answer:
         """Save these weights as what the run has come to."""
         self._learner.train_iter = train_iter
-        self._policy._model.load_state_dict(tree_map(torch.from_numpy, writable(weights)))
+        self._policy._model.load_state_dict(tensors_of(weights))
         self._learner.call_hook("after_run")
-        return None, {"train_iter": self._learner.train_iter}
+        return None, {}
 
     def close(self) -> None:
         self._learner.close()
@@ -173,15 +170,11 @@ class BufferService:
         cfg = blueprint.cfg
         set_pkg_seed(blueprint.seed)
         self._buffer = create_buffer(cfg.policy.other.replay_buffer, exp_name=cfg.exp_name)
-        self._known: set[int] = set()
         self._snapshot: Any = None
 
-    def add(self, chunk: int, samples: Batch, envstep: int) -> Answer:
-        """Store a chunk once, however often it is sent."""
-        if chunk not in self._known:
-            self._known.add(chunk)
-            self._buffer.push(Rows(writable(samples)), envstep)
-        return None, {"count": self._buffer.count()}
+    def add(self, samples: Batch, envstep: int) -> Answer:
+        self._buffer.push(Rows(samples), envstep)
+        return None, {}
 
     def draw(self, n_batch: int, batch_size: int, train_iter: int) -> Answer:
         """As many batches as can be had, `n_batch` at most."""
@@ -214,7 +207,7 @@ class BufferService:
 
     def load(self, path: str) -> Answer:
         self._buffer.load_data(path)
-        return None, {"count": self._buffer.count()}
+        return None, {}
 
     def close(self) -> None:
         self._buffer.close()
@@ -234,7 +227,7 @@ class EvaluatorService:
 
     def evaluate(self, weights: Batch, train_iter: int, envstep: int) -> Answer:
         """Returns of these weights; the best ones are saved."""
-        model = tree_map(torch.from_numpy, writable(weights))
+        model = tensors_of(weights)
         self._mode.load_state_dict({"model": model})
 
         def save(name: str) -> None:
@@ -255,6 +248,10 @@ class EvaluatorService:
 
     def close(self) -> None:
         self._evaluator.close()
+
+
+def tensors_of(weights: Batch) -> dict[str, torch.Tensor]:
+    return tree_map(torch.from_numpy, writable(weights))
 
 
 def writable(columns: Any) -> Any:

@@ -170,6 +170,25 @@ def usable(output: dict[str, Any]) -> Any:
     return _masked(logit, mask)
 
 
+def hybrid_action(
+    output: dict[str, Any], *, eps: float, sigma: float, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Of a network's values of types and arguments, with both kinds of exploration."""
+    return acting.hybrid_epsilon_greedy(
+        usable(output),
+        output["action_args"],
+        eps=eps,
+        sigma=sigma,
+        rng=rng,
+        allowed=output.get("action_mask"),
+    )
+
+
+def best_hybrid_action(output: dict[str, Any]) -> dict[str, np.ndarray]:
+    kind = usable(output).argmax(axis=1)
+    return {"action_type": kind, "action_args": output["action_args"]}
+
+
 def _masked(logit: Any, mask: Any) -> Any:
     if isinstance(logit, Tensor):
         return torch.where(mask != 0, logit, _NEVER)

@@ -17,8 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ding.policy.acting import hybrid_epsilon_greedy
-from ding.policy.actions import usable
+from ding.policy.actions import best_hybrid_action, hybrid_action, usable
 from ding.policy.ddpg import DDPGConfig, DDPGPolicy, smoothed
 from ding.policy.dqn import DQNOtherConfig
 from ding.rl_utils.exploration import get_epsilon_greedy_fn
@@ -61,24 +60,13 @@ class PADDPGPolicy(DDPGPolicy):
 
     def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
         env_id, obs = stacked_of(data)
-        output = self._actor(obs)
-        action = hybrid_epsilon_greedy(
-            usable(output),
-            output["action_args"],
-            eps=eps,
-            sigma=self.cfg.collect.noise_sigma,
-            rng=self._rng,
-            allowed=output.get("action_mask"),
-        )
+        sigma = self.cfg.collect.noise_sigma
+        action = hybrid_action(self._actor(obs), eps=eps, sigma=sigma, rng=self._rng)
         return ByEnv(env_id, {"action": action})
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        output = self._actor(obs)
-        kind = usable(output).argmax(axis=1)
-        return ByEnv(
-            env_id, {"action": {"action_type": kind, "action_args": output["action_args"]}}
-        )
+        return ByEnv(env_id, {"action": best_hybrid_action(self._actor(obs))})
 
     def _init_command(self) -> None:
         eps = self.cfg.other.eps

@@ -18,8 +18,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from ding.policy.acting import acting_model, hybrid_epsilon_greedy
-from ding.policy.actions import usable
+from ding.policy.acting import acting_model
+from ding.policy.actions import best_hybrid_action, hybrid_action, usable
 from ding.policy.config import LearnConfig, at_least, unused
 from ding.policy.critics import slow_target, squared_td_loss
 from ding.policy.dqn import DQNCollectConfig, DQNConfig, DQNLearnConfig, DQNPolicy
@@ -161,14 +161,8 @@ class PDQNPolicy(DQNPolicy):
         env_id, obs = stacked_of(data)
         args, collect = self._args(obs)["action_args"], self.cfg.collect
         output = self._q({"state": obs, "action_args": args})
-        action = hybrid_epsilon_greedy(
-            usable(output),
-            args,
-            eps=eps,
-            sigma=collect.noise_sigma if collect.noise else 0.0,
-            rng=self._rng,
-            allowed=output.get("action_mask"),
-        )
+        sigma = collect.noise_sigma if collect.noise else 0.0
+        action = hybrid_action(output, eps=eps, sigma=sigma, rng=self._rng)
         return ByEnv(env_id, {"action": action})
 
     def _init_eval(self) -> None:
@@ -177,5 +171,5 @@ class PDQNPolicy(DQNPolicy):
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
         args = self._args(obs)["action_args"]
-        kind = usable(self._q({"state": obs, "action_args": args})).argmax(axis=1)
-        return ByEnv(env_id, {"action": {"action_type": kind, "action_args": args}})
+        output = self._q({"state": obs, "action_args": args})
+        return ByEnv(env_id, {"action": best_hybrid_action(output)})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,20 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Runs write into the working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def own_configs() -> Iterator[None]:
+    """A snippet may change the config it imports, as users do; other tests must not see that."""
+
+    def taken() -> dict[str, Any]:
+        names = [n for n in sys.modules if n.startswith("dizoo.") and n.endswith("_config")]
+        return {name: sys.modules.pop(name) for name in names}
+
+    before = taken()
+    yield
+    taken()
+    sys.modules.update(before)
 
 
 @pytest.fixture

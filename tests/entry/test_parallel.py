@@ -14,12 +14,12 @@ import pytest
 
 from ding.entry.parallel import ParallelRun, parallel_pipeline
 from ding.entry.parallel_config import translated
-from ding.entry.progress import Limits
 from ding.parallel.backend import Call, ThreadBackend
 from ding.parallel.coordinator import spread_epsilon
 from ding.parallel.saving import MANIFEST, load_manifest
 from ding.parallel.services import CollectorService
 from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils.limits import Limits
 from entry.configs import pair
 
 
@@ -119,6 +119,7 @@ def test_a_service_that_hangs_is_replaced(monkeypatch: Any, capsys: Any) -> None
 
     monkeypatch.setattr(CollectorService, "collect", collect_or_hang)
     main, create = pair("dqn")
+    main["policy"]["collect"]["collector"] = {"collector_num": 1}  # nothing goes on without it
     system = {"coordinator": {"collector_task_timeout": 0.5}}
     result = parallel_pipeline(
         [main, create, system], 0, max_env_step=1500, backend=ThreadBackend()

@@ -17,9 +17,9 @@ import torch
 
 from ding.entry import Run, serial_pipeline, train
 from ding.entry.cli import main
-from ding.entry.progress import Limits
 from ding.entry.state import PREVIOUS_NAME, STATE_NAME, StateKeeper, find_run, load_state
 from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils.limits import Limits
 from ding.worker.buffer import NaiveReplayBuffer, datafile
 from entry.configs import config_file, pair
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ding.envs.base_env import BaseEnv, StepByEnv
@@ -22,6 +23,7 @@ __all__ = [
     "ThreadEnvManager",
     "create_env_manager",
     "get_env_manager_cls",
+    "manager_of",
 ]
 
 
@@ -34,3 +36,10 @@ def create_env_manager(
     cfg: Mapping[str, Any], env_fns: Sequence[Callable[[], BaseEnv]]
 ) -> EnvManager:
     return get_env_manager_cls(cfg)(env_fns, cfg)
+
+
+def manager_of(
+    cfg: Mapping[str, Any], env_fn: Callable[..., BaseEnv], env_cfgs: Sequence[Any] | None
+) -> EnvManager:
+    """A manager as `cfg` says, with an env `env_fn(cfg=...)` for each of `env_cfgs`."""
+    return create_env_manager(cfg, [partial(env_fn, cfg=env_cfg) for env_cfg in env_cfgs or []])
