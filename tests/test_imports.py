@@ -22,7 +22,7 @@ BELOW: dict[str, set[str]] = {
     "policy": {"utils", "torch_utils", "rl_utils", "model", "config"},
     "worker": {"utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs"},
     "data": {"utils", "config", "worker"},
-    "parallel": {"utils", "policy", "envs", "worker"},
+    "parallel": {"utils", "torch_utils", "policy", "envs", "worker"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
         "parallel",

@@ -15,8 +15,23 @@ import torch
 
 from ding.envs import get_vec_env_setting, manager_of
 from ding.envs.manager.interface import seed_after
+from ding.parallel.together import (
+    NoLog,
+    begin_alike,
+    check_shared_config,
+    check_shared_policy,
+    indivisible,
+)
 from ding.policy import create_policy, get_random_policy
-from ding.utils.batch import Batch, Rows, columns_of, concat, length, tree_map
+from ding.torch_utils.group import (
+    Group,
+    GroupError,
+    cancel_meeting,
+    join_meeting,
+    open_meeting,
+    use,
+)
+from ding.utils.batch import Batch, Rows, columns_of, concat, length, take, tree_map
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint
 from ding.utils.seed import set_pkg_seed
 from ding.worker import (
@@ -98,13 +113,51 @@ class CollectorService:
 
 
 class LearnerService:
-    def __init__(self, blueprint: Blueprint) -> None:
+    """The learner, or number `rank` of `world` that train one policy together.
+
+    Those get the same batches. Each computes with its own share of the rows, and all take the same
+    steps by the mean of their gradients: as one learner would with whole batches. Only what a loss
+    makes of its batch besides means over rows is of the share: normalised advantages, and the
+    number of steps that exist in sequences of different lengths (R2D2, PPO with memory).
+    Rank 0 alone writes logs and checkpoints and answers with weights.
+    """
+
+    def __init__(
+        self, blueprint: Blueprint, rank: int = 0, world: int = 1, in_threads: bool = False
+    ) -> None:
+        """`in_threads`: all of them live in this process."""
         cfg = blueprint.cfg
-        self._policy = blueprint.policy("learn", blueprint.seed)
+        self._rank, self._world, self._in_threads = rank, world, in_threads
+        self._group: Group | None = None
+        self._meeting = ""
+        if world > 1:
+            check_shared_config(cfg.policy, world)
+        # Seeds of their own: what is drawn at random in the updates differs between the shares.
+        self._policy = blueprint.policy("learn", blueprint.seed_of(0, 0, rank))
+        place: dict[str, Any] = {}
+        if world > 1:
+            check_shared_policy(self._policy)
+            place = {"dist_info": (rank, world)}
         self._learner = create_learner(
-            cfg.policy.learn.learner, policy=self._policy.learn_mode, exp_name=cfg.exp_name
+            cfg.policy.learn.learner, policy=self._policy.learn_mode, exp_name=cfg.exp_name, **place
         )
+        if rank:
+            self._learner.log = NoLog(cfg.exp_name, "learner")
         self._wants_priority = cfg.policy.get("priority", False)
+
+    def open_group(self) -> Answer:
+        """Of rank 0: where all are to meet."""
+        cancel_meeting(self._meeting)
+        self._meeting = open_meeting(self._world, in_threads=self._in_threads)
+        return None, {"meeting": self._meeting}
+
+    def join_group(self, meeting: str) -> Answer:
+        """Wait for the others there, and begin with the weights of rank 0."""
+        if self._group is not None:
+            self._group.close()
+        self._group = join_meeting(meeting, self._rank, self._world)
+        begin_alike(self._policy, self._group)
+        return None, {}
 
     def begin(self, load_path: str) -> Answer:
         """The weights to start with."""
@@ -114,23 +167,48 @@ class LearnerService:
         return self._answer([])
 
     def learn(self, envstep: int, batches: Sequence[Batch]) -> Answer:
-        """One update for each batch; the new weights, and new priorities of what was drawn."""
+        """One update for each batch; the new weights, and new priorities of what was drawn.
+
+        With other learners these are the priorities of the share that was learned from here.
+        """
         priorities = []
-        for batch in batches:
-            self._learner.train(Rows(writable(batch)), envstep)
-            if self._wants_priority and self._learner.priority_info:
-                priorities.append(tree_map(np.asarray, self._learner.priority_info))
+        with use(self._joined()):
+            for batch in batches:
+                self._learner.train(Rows(writable(self._share(batch))), envstep)
+                if self._wants_priority and self._learner.priority_info:
+                    priorities.append(tree_map(np.asarray, self._learner.priority_info))
         return self._answer(priorities)
 
     def learn_together(self, envstep: int, *parts: Batch) -> Answer:
-        """All that several collectors brought, at once."""
-        self._learner.train(Rows(writable(concat(list(parts)))), envstep)
+        """All that several collectors brought, at once.
+
+        Other learners get all of it, too: advantages of whole episodes are computed anew, and the
+        passes cut their minibatches themselves. It is these that the learners share.
+        """
+        with use(self._joined()):
+            self._learner.train(Rows(writable(concat(list(parts)))), envstep)
         return self._answer([])
 
+    def _joined(self) -> Group | None:
+        if self._world > 1 and self._group is None:
+            raise GroupError(f"rank {self._rank} of {self._world} learns before `join_group`")
+        return self._group
+
+    def _share(self, batch: Batch) -> Batch:
+        if self._world == 1:
+            return batch
+        size, rest = divmod(length(batch), self._world)
+        if rest:
+            raise indivisible(length(batch), self._world)
+        return take(batch, slice(self._rank * size, (self._rank + 1) * size))
+
     def _answer(self, priorities: list[Any]) -> Answer:
+        told = {"train_iter": self._learner.train_iter, "priorities": priorities}
+        if self._rank:
+            return None, told
         state = self._policy._model.state_dict()
         weights = {name: value.detach().cpu().numpy().copy() for name, value in state.items()}
-        return weights, {"train_iter": self._learner.train_iter, "priorities": priorities}
+        return weights, told
 
     def state(self) -> Answer:
         """All that another learner needs to go on here."""
@@ -162,6 +240,9 @@ class LearnerService:
         return None, {}
 
     def close(self) -> None:
+        cancel_meeting(self._meeting)
+        if self._group is not None:
+            self._group.close()
         self._learner.close()
 
 

@@ -19,6 +19,7 @@ from ding.policy.base import Policy
 from ding.policy.config import CollectConfig, PolicyConfig
 from ding.rl_utils.gae import gae_advantages
 from ding.torch_utils import Adam
+from ding.torch_utils.group import own_rows, worked_out_together
 from ding.torch_utils.running import RunningScale
 from ding.utils.batch import Batch, ByEnv, Rows, gather, length, stacked_of, take
 from ding.utils.errors import ConfigError
@@ -84,11 +85,15 @@ class ActorCriticPolicy(Policy):
         return Adam(parameters, lr=lr, **clip, **options)
 
     def _minibatches(self, columns: Batch) -> Iterator[Batch]:
-        """One pass in random order; what is left over at the end is dropped."""
-        size, batch_size = length(columns), self.cfg.learn.batch_size
-        shuffled = self._batch(Rows(gather(columns, self._rng.permutation(size))))
-        for start in range(0, max(size - batch_size, 0) + 1, batch_size):
-            yield take(shuffled, slice(start, start + batch_size))
+        """One pass in random order; what is left over at the end is dropped.
+
+        Of several learners each takes its share of every batch: they shuffle alike.
+        """
+        shuffled = self._rng.permutation(length(columns))
+        order, batch_size = own_rows(shuffled, self.cfg.learn.batch_size)
+        chosen = self._batch(Rows(gather(columns, order)))
+        for start in range(0, max(len(order) - batch_size, 0) + 1, batch_size):
+            yield take(chosen, slice(start, start + batch_size))
 
     def _for_loss(self, columns: Batch) -> Batch:
         """What the losses of PPO read; returns and values on the scale of the critic."""
@@ -167,7 +172,10 @@ class ActorCriticPolicy(Policy):
     def _values(self, steps: Batch, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """On the scale of the critic: of all steps, and after those where a piece ends."""
         last_obs = take(steps["next_obs"], end)
-        return self._critic(steps["obs"])["value"], self._critic(last_obs)["value"]
+        value = worked_out_together(
+            lambda rows: self._critic(take(steps["obs"], rows))["value"], len(end)
+        )
+        return value, self._critic(last_obs)["value"]
 
     def _with_log_prob(self, transitions: Batch) -> Batch:
         """The log-probability of the action in place of all logits."""

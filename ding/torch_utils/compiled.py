@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from ding.torch_utils.group import current
+from ding.utils.errors import ConfigError
+
 if TYPE_CHECKING:
     from ding.torch_utils.optim import Adam, Loss
 
@@ -60,6 +63,11 @@ class CompiledStep:
         return self._lr
 
     def _compiled(self, inputs: list[Tensor], batch: Any) -> Callable[[list[Tensor]], Result]:
+        if current() is not None:
+            raise ConfigError(
+                "a compiled update can't wait for other learners to average gradients with; set "
+                "policy.learn.compile = False"
+            )
         import torch._inductor
         from torch.fx.experimental.proxy_tensor import make_fx
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ding.torch_utils.compiled import CompiledStep
+from ding.torch_utils.group import current
 from ding.utils.errors import ConfigError, nearest
 
 CLIP_TYPES = ("clip_norm", "clip_value")
@@ -90,6 +91,9 @@ class Adam(torch.optim.Adam):
     def _update(self) -> None:
         grad, state, group = self.flat.grad, self.state[self.flat], self.param_groups[0]
         assert grad is not None
+        learners = current()
+        if learners is not None:
+            learners.average_(grad)
         self.clip_(grad)
         # The functional form: torch's `Adam.step` spends more on bookkeeping than on this update.
         state["step"] += 1

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ding.torch_utils import optim
 from ding.torch_utils.gradients import CLIP_TYPES, GradientHistory, GradientLimit
+from ding.torch_utils.group import Group, current
 from ding.utils.errors import ConfigError, nearest
 
 
@@ -137,11 +138,14 @@ class RMSprop(torch.optim.RMSprop):
 
 
 def _limit(optimizer: torch.optim.Optimizer, options: dict[str, Any]) -> None:
-    """Limit gradients before every step, and keep their history in the optimizer's state."""
+    """Average and limit gradients before every step; their history is in the optimizer's state."""
     limits = _Limits(_parameters(optimizer), options)
     _refuse_rest(type(optimizer).__name__, options)
 
     def before_step(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        learners = current()
+        if learners is not None:
+            _average_(_gradients(optimizer), learners)
         if limits:
             limits.apply_(_gradients(optimizer))
 
@@ -155,6 +159,14 @@ def _limit(optimizer: torch.optim.Optimizer, options: dict[str, Any]) -> None:
     optimizer.register_step_pre_hook(before_step)
     optimizer.register_state_dict_post_hook(after_saving)
     optimizer.register_load_state_dict_pre_hook(before_loading)
+
+
+def _average_(grads: list[Tensor], group: Group) -> None:
+    """All at once: every call waits for all members."""
+    flat = torch.cat([grad.reshape(-1) for grad in grads])
+    group.average_(flat)
+    for grad, mean in zip(grads, flat.split([grad.numel() for grad in grads]), strict=True):
+        grad.copy_(mean.view_as(grad))
 
 
 def _refuse_rest(name: str, options: dict[str, Any]) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from ding.torch_utils.group import current
+
 
 class PopArt(nn.Module):
     """(B, I) -> {'pred': normalised (B, O), 'unnormalized_pred': (B, O)}."""
@@ -36,8 +38,12 @@ class PopArt(nn.Module):
         """Follow the targets `value` (B,) or (B, O); what `unnormalized_pred` gives stays."""
         value = value.reshape(-1, len(self.mu))
         old_mu, old_sigma = self.mu.clone(), self.sigma.clone()
-        self.mu.lerp_(value.mean(dim=0), self.beta)
-        self.square.lerp_(value.square().mean(dim=0), self.beta)
+        moments = torch.stack([value.mean(dim=0), value.square().mean(dim=0)])
+        learners = current()
+        if learners is not None:
+            learners.average_(moments)
+        self.mu.lerp_(moments[0], self.beta)
+        self.square.lerp_(moments[1], self.beta)
         variance = self.square - self.mu.square()
         self.sigma.copy_(variance.clamp_min(0.0).sqrt().clamp(1e-4, 1e6))
         # In place: an optimizer may own this memory.

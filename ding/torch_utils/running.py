@@ -6,6 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
+import torch
+
+from ding.torch_utils.group import Group, current
 
 
 class RunningScale:
@@ -20,9 +23,12 @@ class RunningScale:
 
     def update(self, values: np.ndarray) -> None:
         """Chan's parallel formula: exact for batches of any size."""
-        count, mean = len(values), float(values.mean())
+        count, mean, variance = len(values), float(values.mean()), float(values.var())
+        learners = current()
+        if learners is not None:
+            mean, variance = _of_all(learners, mean, variance)
         delta, total = mean - self._mean, self._count + len(values)
-        self._square += float(values.var()) * count + delta**2 * self._count * count / total
+        self._square += variance * count + delta**2 * self._count * count / total
         self._mean += delta * count / total
         self._count = total
 
@@ -31,6 +37,14 @@ class RunningScale:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._count, self._mean, self._square = state["count"], state["mean"], state["square"]
+
+
+def _of_all(group: Group, mean: float, variance: float) -> tuple[float, float]:
+    """Mean and variance of what all members see; that is as much for each."""
+    moments = torch.tensor([mean, variance + mean**2], dtype=torch.float64)
+    group.average_(moments)
+    mean, square = moments.tolist()
+    return mean, max(square - mean**2, 0.0)
 
 
 class UpdateCount:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ding.torch_utils.group import current
 from ding.utils.errors import ConfigError, nearest
 from ding.utils.log import table
 
@@ -66,13 +67,15 @@ class SaveCkptHook(LearnerHook):
 class LogShowHook(LearnerHook):
     """Write the averages since the last time, to text and TensorBoard."""
 
+    def due(self, engine: Any) -> bool:
+        return engine.train_iter % self.ext_args.get("freq", 1) == 0
+
     def __call__(self, engine: Any) -> None:
-        freq = self.ext_args.get("freq", 1)
-        if engine.train_iter % freq or engine.rank != 0:
+        if not self.due(engine):
             return
         values = engine.log_buffer.averages()
         engine.log_buffer.clear()
-        if not values:
+        if not values or engine.rank != 0:
             return
         engine.log.info(f"training, train iter {engine.train_iter}\n{table(values)}")
         name = engine.instance_name
@@ -84,17 +87,18 @@ class LogShowHook(LearnerHook):
 
 
 class LogReduceHook(LearnerHook):
-    """With several learners: average what they log."""
+    """With several learners: average what they log, just before it is written."""
 
     def __call__(self, engine: Any) -> None:
-        distributed = torch.distributed
-        if not (distributed.is_available() and distributed.is_initialized()):
+        learners = current()
+        shows = [hook for hook in engine._hooks["after_iter"] if isinstance(hook, LogShowHook)]
+        if learners is None or not any(hook.due(engine) for hook in shows):
             return
-        latest = engine.log_buffer.latest
-        for key in sorted(latest):
-            value = torch.as_tensor(latest[key], dtype=torch.float32)
-            distributed.all_reduce(value)
-            engine.log_buffer.replace_latest(key, value / distributed.get_world_size())
+        values = engine.log_buffer.averages()
+        means = torch.tensor(list(values.values()), dtype=torch.float64)
+        learners.average_(means)
+        engine.log_buffer.clear()
+        engine.log_buffer.add(dict(zip(values, means.tolist(), strict=True)))
 
 
 HOOK_TYPES: dict[str, type[LearnerHook]] = {
