@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ding import __version__
+from ding.entry import cli_dist
 from ding.utils.errors import DingError, nearest
 
-MODES = ("serial", "serial_onpolicy", "parallel", "eval", "replay")
-_LATER = ("dist",)
+MODES = ("serial", "serial_onpolicy", "parallel", "dist", "eval", "replay")
 _PLATFORMS = ("local",)
 _TRAIN_ONLY = ("train_iter", "env_step", "resume")
 _REPLAY_ONLY = ("timeout", "trust")
@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("-c", "--config", metavar="FILE", help="config file, .py or .yaml")
     p.add_argument("-e", "--env", help="without -c: env of the zoo or any Gymnasium id")
     p.add_argument("-p", "--policy", help="without -c: policy by its registered name")
-    p.add_argument("-P", "--platform", help="with -m parallel: where to run, 'local'")
+    p.add_argument("-P", "--platform", help="with -m parallel and dist: local, slurm or k8s")
     p.add_argument(
         "-s", "--seed", type=int, action="append", help="seed; repeat it for several runs"
     )
@@ -59,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
         "--trust", action="store_true", help="with -m replay: run code that the file names"
     )
     p.add_argument("--profile", metavar="DIR", help="write where the time goes into DIR")
+    cli_dist.add_options(p)
     return p
 
 
@@ -104,15 +105,14 @@ def _dispatch(args: argparse.Namespace) -> int:
         return _replay(args)
     if args.mode == "eval":
         return _eval(args)
+    if args.mode == "dist":
+        return cli_dist.run(args, _limits(args), _configs, lambda text: _say(text, sys.stdout))
     return _train(args)
 
 
 def _check_options(args: argparse.Namespace) -> None:
     args.mode = _checked_mode(args.mode, resumed=isinstance(args.resume, str))
-    if args.mode == "parallel":
-        _check_platform(args)
-    elif args.platform:
-        raise DingError("--platform takes effect with -m parallel only")
+    _check_platform(args)
     if args.config and (args.env or args.policy):
         raise DingError("give either -c or -e and -p, not both")
     if args.replay_path and args.mode != "eval":
@@ -125,6 +125,18 @@ def _check_options(args: argparse.Namespace) -> None:
 
 
 def _check_platform(args: argparse.Namespace) -> None:
+    if args.mode == "dist":
+        cli_dist.check_options(args)
+        return
+    if given := [name for name in cli_dist.OPTIONS if getattr(args, name) is not None]:
+        raise DingError(f"--{given[0].replace('_', '-')} takes effect with -m dist only")
+    if args.mode == "parallel":
+        _check_parallel(args)
+    elif args.platform:
+        raise DingError("--platform takes effect with -m parallel and -m dist only")
+
+
+def _check_parallel(args: argparse.Namespace) -> None:
     """In this mode -p is where to run, and not the policy."""
     platform, args.policy = args.platform or args.policy or "local", None
     if platform not in _PLATFORMS:
@@ -141,8 +153,6 @@ def _checked_mode(mode: str | None, resumed: bool) -> str:
         return "serial"
     if mode is None:
         raise DingError(f"what to do? give a mode: -m {' | '.join(MODES)} (ding -h for help)")
-    if mode in _LATER:
-        raise DingError(f"mode '{mode}' is not part of this version; use -m serial")
     if mode not in MODES:
         raise DingError(f"unknown mode '{mode}'{nearest(mode, MODES)}")
     return mode
@@ -169,13 +179,17 @@ def _configs(args: argparse.Namespace) -> list[Any]:
     return [override(main, {k: v for k, v in given.items() if v is not None}), create, system]
 
 
-def _train(args: argparse.Namespace) -> int:
-    from ding.entry.seeds import train_one
+def _limits(args: argparse.Namespace) -> Any:
     from ding.utils.limits import Limits
 
-    configs = _configs(args)
     unlimited = Limits()
-    limits = Limits(args.train_iter or unlimited.train_iter, args.env_step or unlimited.env_step)
+    return Limits(args.train_iter or unlimited.train_iter, args.env_step or unlimited.env_step)
+
+
+def _train(args: argparse.Namespace) -> int:
+    from ding.entry.seeds import train_one
+
+    configs, limits = _configs(args), _limits(args)
     seeds = args.seed or [configs[0].get("seed", 0)]
     if len(seeds) > 1:
         return _train_seeds(args, configs, limits)

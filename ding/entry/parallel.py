@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ding.config import compile_config, read_config
 from ding.config.compile import save_compiled
 from ding.config.merge import plain_dict
+from ding.entry.head_start import StartingRay
 from ding.entry.interrupt import Interrupt
 from ding.entry.parallel_config import check_parallel, timeout_name, translated
 from ding.entry.progress import Progress
@@ -16,11 +19,14 @@ from ding.entry.run import ConfigLike, read_input, threads_for
 from ding.entry.spaces import fit_model_to_env
 from ding.entry.state import check_same_config, discard, find_run
 from ding.envs import get_vec_env_setting, manager_of
-from ding.parallel.backend import Backend
-from ding.parallel.coordinator import Coordinator, Found, Worker
+from ding.parallel.backend import Backend, InlineBackend
+from ding.parallel.coordinator import Coordinator, Found
+from ding.parallel.crew import Worker
+from ding.parallel.fleet import Fleet
 from ding.parallel.saving import MANIFEST, Saved, load_manifest
 from ding.parallel.services import Blueprint
 from ding.policy import create_policy
+from ding.utils.errors import CheckpointError
 from ding.utils.limits import Limits
 
 # Env steps of one collect: far more than a call costs, few enough for weights to be new.
@@ -54,18 +60,26 @@ class ParallelRun:
         limits: Limits | None = None,
         resume: str | Path | bool = False,
         backend: Backend | None = None,
+        *,
+        start: Callable[[], Backend] | None = None,
+        or_begin: bool = False,
     ) -> None:
+        """`start` makes the backend once the config is known to be right.
+
+        `or_begin`: if there is nothing to resume, begin. Jobs that are queued again need that.
+        """
         main, create, fleet = translated(*read_input(input_cfg))
         self.cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
         self.seed, self.fleet, self.limits = seed, fleet, limits or Limits()
-        check_parallel(self.cfg)
+        check_parallel(self.cfg, fleet)
         self._fit_model()
         self._saved: Saved | None = None
         self._told: Found | None = None
-        if resume is False:
+        found = self._find(resume, or_begin)
+        if found is None:
             save_compiled(self.cfg)
         else:
-            self._find(resume)
+            self._take_up(found)
         self.directory = Path(self.cfg.exp_name)
         try:
             policy = create_policy(self.cfg.policy, enable_field=["command"])
@@ -73,7 +87,10 @@ class ParallelRun:
             self._blueprint = Blueprint(self.cfg, seed, threads_for(policy, self.cfg.policy))
             self.progress = Progress(str(self.directory), self.limits)
             self._interrupt = Interrupt(self.progress.message)
-            self._backend = backend or _ray()
+            self._backend = backend if start is None else start()
+            self._starting: StartingRay | None = None
+            if self._backend is None:
+                self._starting = StartingRay(self._service_names)
         except BaseException:
             self._discard()
             raise
@@ -85,10 +102,18 @@ class ParallelRun:
         with manager_of(self.cfg.env.manager, env_fn, cfgs) as manager:
             fit_model_to_env(self.cfg.policy, manager)
 
-    def _find(self, resume: str | Path | bool) -> None:
+    def _find(self, resume: str | Path | bool, or_begin: bool) -> Path | None:
         """The run to go on with."""
-        name = self.cfg.exp_name if resume is True else str(resume)
-        directory = find_run(name, (MANIFEST,))
+        if resume is False:
+            return None
+        try:
+            return find_run(self.cfg.exp_name if resume is True else str(resume), (MANIFEST,))
+        except CheckpointError:
+            if or_begin:
+                return None
+            raise
+
+    def _take_up(self, directory: Path) -> None:
         self._saved = load_manifest(directory)
         saved_main, _ = read_config(directory / "total_config.py")
         check_same_config(plain_dict(saved_main), plain_dict(self.cfg))
@@ -96,22 +121,54 @@ class ParallelRun:
         if self.limits == Limits():
             self.limits = Limits(**self._saved.limits)
 
+    @property
+    def _service_names(self) -> list[str]:
+        learners, collectors = self.fleet.learner_num, self.fleet.collector_num
+        names = ["learner"] if learners == 1 else [f"learner{i}" for i in range(learners)]
+        names += ["evaluator", *(f"collector{i}" for i in range(collectors))]
+        return names if self.cfg.policy.on_policy else [*names, "buffer"]
+
     def train(self) -> dict[str, Any]:
-        self.coordinator = coordinator = Coordinator(
-            self._backend,
+        if self._starting is not None:
+            if self.fleet.head_start and self._saved is None:
+                self._begin_here(self._starting)
+                if self.coordinator.is_done or self._interrupt.asked:
+                    return self._concluded(self.coordinator)
+                self._saved = load_manifest(self.directory)
+            self._backend = self._starting.taken()
+        assert self._backend is not None
+        chunk = _chunk_of(self.cfg.policy)
+        self._coordinate(self._backend, self.fleet, chunk, lambda: self._interrupt.asked)
+        return self._concluded(self.coordinator)
+
+    def _begin_here(self, starting: StartingRay) -> None:
+        """Do what a serial run does until the processes have started; then all of it is saved."""
+        alone = replace(self.fleet, collector_num=1, learner_num=1, in_step=True)
+        here, n_sample = InlineBackend(), self.cfg.policy.collect.n_sample or 1
+        try:
+            self._coordinate(
+                here, alone, n_sample, lambda: self._interrupt.asked or starting.is_over
+            )
+        finally:
+            here.close()
+
+    def _coordinate(
+        self, backend: Backend, fleet: Fleet, chunk: int, interrupted: Callable[[], bool]
+    ) -> None:
+        self.coordinator = Coordinator(
+            backend,
             self._blueprint,
             self._command,
             self.limits,
-            collector_num=self.fleet.collector_num,
-            chunk=_chunk_of(self.cfg.policy),
-            timeouts=self.fleet.timeouts,
+            fleet,
+            chunk=chunk,
             saved=self._saved,
             on_news=self._follow,
             on_hung=self._tell_hung,
-            interrupted=lambda: self._interrupt.asked,
+            tell=self.progress.message,
+            interrupted=interrupted,
         )
-        coordinator.run()
-        return self._concluded(coordinator)
+        self.coordinator.run()
 
     def _follow(self, coordinator: Coordinator) -> None:
         ledger, found = coordinator.ledger, coordinator.found
@@ -136,7 +193,7 @@ class ParallelRun:
             directory=self.directory,
             seed=self.seed,
             stop=found.stop,
-            interrupted=coordinator.interrupted,
+            interrupted=self._interrupt.asked and not coordinator.is_done,
             env_step=ledger.env_steps,
             train_iter=ledger.updates,
             returns=found.returns,
@@ -154,7 +211,10 @@ class ParallelRun:
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         self._interrupt.__exit__()
-        self._backend.close()
+        if self._backend is not None:
+            self._backend.close()
+        elif self._starting is not None:
+            self._starting.abandon()
         if kind is not None:
             self._discard()
 
@@ -163,12 +223,6 @@ class ParallelRun:
         coordinator = getattr(self, "coordinator", None)
         if self._saved is None and (coordinator is None or not coordinator.ledger.samples):
             discard(self.directory)
-
-
-def _ray() -> Backend:
-    from ding.parallel.ray_backend import RayBackend
-
-    return RayBackend()
 
 
 def _chunk_of(policy: Any) -> int:

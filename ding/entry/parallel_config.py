@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ding.config import override
+from ding.parallel.fleet import Fleet
+from ding.parallel.together import check_shared_config
 from ding.utils.errors import ConfigError
 
 # Settings of the former transport and of its workers: what they set is built in now.
@@ -31,30 +32,12 @@ _TIMEOUTS = {
 _TIMEOUT = 1800.0
 
 
-@dataclass(frozen=True)
-class Fleet:
-    """How many of what, and how long one may take to answer."""
-
-    collector_num: int
-    timeouts: dict[str, float]
-
-
 def translated(main: Any, create: Any, system: Any) -> tuple[Any, Any, Fleet]:
     """A config for parallel runs as one that serial runs understand, and what it says besides."""
     main, create = override(main, {}), override(create, {})
     cores = os.cpu_count() or 1
-    number = _taken(main, "policy.collect.collector.collector_num", max(2, cores - 1))
-    learners = _taken(main, "policy.learn.learner.learner_num", 1)
-    if not isinstance(number, int) or number < 1:
-        raise ConfigError(
-            f"policy.collect.collector.collector_num = {number!r}: must be a whole number, 1 at "
-            "least"
-        )
-    if learners != 1:
-        raise ConfigError(
-            f"policy.learn.learner.learner_num = {learners!r}: several learners are not part of "
-            "this version; set it to 1"
-        )
+    collectors = _number(main, "policy.collect.collector.collector_num", max(2, cores - 1))
+    learners = _number(main, "policy.learn.learner.learner_num", 1)
     for path in _FORMER:
         _taken(main, path, None)
     episodes = _taken(main, "env.evaluator_episode_num", None)
@@ -67,17 +50,33 @@ def translated(main: Any, create: Any, system: Any) -> tuple[Any, Any, Fleet]:
         collector = create.get("collector", {})
         if collector.get("type") in _FORMER_TYPES:
             create["collector"] = {"type": _FORMER_TYPES[collector["type"]]}
-    return main, create, Fleet(number, _timeouts(system))
+    lag = _above_zero(system, "max_policy_lag", float("inf"), "updates")
+    head_start = ((system or {}).get("coordinator") or {}).get("head_start", True)
+    if not isinstance(head_start, bool):
+        raise ConfigError(
+            f"system_config.coordinator.head_start = {head_start!r}: must be True or False"
+        )
+    return main, create, Fleet(collectors, _timeouts(system), learners, lag, head_start)
 
 
-def _timeouts(system: Mapping[str, Any]) -> dict[str, float]:
-    given = system.get("coordinator") or {}
-    for name in set(_TIMEOUTS.values()) & set(given):
-        if not isinstance(given[name], (int, float)) or given[name] <= 0:
-            raise ConfigError(
-                f"system_config.coordinator.{name} = {given[name]!r}: must be seconds above 0"
-            )
-    return {role: float(given.get(name, _TIMEOUT)) for role, name in _TIMEOUTS.items()}
+def _number(main: Any, path: str, default: int) -> int:
+    number = _taken(main, path, default)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise ConfigError(f"{path} = {number!r}: must be a whole number, 1 at least")
+    return number
+
+
+def _timeouts(system: Mapping[str, Any] | None) -> dict[str, float]:
+    return {
+        role: _above_zero(system, name, _TIMEOUT, "seconds") for role, name in _TIMEOUTS.items()
+    }
+
+
+def _above_zero(system: Mapping[str, Any] | None, name: str, default: float, unit: str) -> float:
+    value = ((system or {}).get("coordinator") or {}).get(name, default)
+    if not isinstance(value, (int, float)) or not value > 0:
+        raise ConfigError(f"system_config.coordinator.{name} = {value!r}: must be {unit} above 0")
+    return float(value)
 
 
 def _taken(config: Any, path: str, default: Any) -> Any:
@@ -93,11 +92,13 @@ def timeout_name(role: str) -> str:
     return _TIMEOUTS[role]
 
 
-def check_parallel(cfg: Any) -> None:
+def check_parallel(cfg: Any, fleet: Fleet) -> None:
     """Refuse what parallel runs can't do."""
-    if cfg.policy.collect.get("n_sample") is None:
-        name = cfg.policy.type
+    policy = cfg.policy
+    if policy.collect.get("n_sample") is None and not policy.on_policy:
         raise ConfigError(
-            f"policy '{name}' collects whole episodes (policy.collect.n_episode), which parallel "
-            "runs can't do; use -m serial"
+            f"policy '{policy.type}' stores whole episodes (policy.collect.n_episode), which "
+            "parallel runs can't do; use -m serial"
         )
+    if fleet.learner_num > 1:
+        check_shared_config(policy, fleet.learner_num)

@@ -24,6 +24,10 @@ class ServiceLostError(DingError):
     """The service is gone, and its answer with it."""
 
 
+class AnswerLostError(ServiceLostError):
+    """The service lives, but what it was asked about is gone with the machine where it was."""
+
+
 class ServiceFailedError(DingError):
     """The service raised; it lives on, unless that was while it was made."""
 
@@ -44,8 +48,22 @@ def ignore(call: Call, told: Any) -> None:
     """What to do with an answer that says nothing new."""
 
 
+@dataclass(frozen=True)
+class Order:
+    """What somebody outside wants of a run: 'add', 'delete' or 'restart' workers of a role."""
+
+    what: str
+    role: str
+    number: int = 1
+    name: str | None = None
+    """Of the one to restart; all of the role otherwise."""
+
+
 class Backend(Protocol):
-    def spawn(self, name: str, factory: Factory) -> Any:
+    in_threads: bool
+    """Whether services share this process."""
+
+    def spawn(self, name: str, factory: Factory, role: str = "") -> Any:
         """A service that `factory` makes where it is to live; calls may be sent at once."""
 
     def call(self, service: Any, method: str, *args: Any) -> Call: ...
@@ -56,8 +74,14 @@ class Backend(Protocol):
     def result(self, call: Call) -> Any:
         """The small answer of a call that is over; raises if there is none."""
 
-    def put(self, value: Any) -> Any:
-        """A value as an argument of many calls, sent once."""
+    def held(self, call: Call) -> Any:
+        """The large answer of a call that is over, where it outlives what made it."""
+
+    def room(self, role: str) -> int | None:
+        """How many services of a role there is room for now; None: for as many as wanted."""
+
+    def orders(self) -> list[Order]:
+        """Those that have come in since the last look."""
 
     def kill(self, service: Any) -> None:
         """End it now; what it has not answered is lost."""
@@ -69,11 +93,13 @@ class Backend(Protocol):
 class ThreadBackend:
     """Every service in a thread of its own, for tests and for runs without a cluster."""
 
+    in_threads = True
+
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._services: list[_ThreadService] = []
+        self._services: list[Any] = []
 
-    def spawn(self, name: str, factory: Factory) -> Any:
+    def spawn(self, name: str, factory: Factory, role: str = "") -> Any:
         service = _ThreadService(name, factory, self._changed)
         self._services.append(service)
         service.start()
@@ -94,8 +120,14 @@ class ThreadBackend:
             raise call.small.error
         return call.small.value
 
-    def put(self, value: Any) -> Any:
-        return _Box(value, done=True)
+    def held(self, call: Call) -> Any:
+        return call.large
+
+    def room(self, role: str) -> int | None:
+        return None
+
+    def orders(self) -> list[Order]:
+        return []
 
     def kill(self, service: Any) -> None:
         service.die()
@@ -105,6 +137,18 @@ class ThreadBackend:
             service.die()
         for service in self._services:
             service.join(10)
+
+
+class InlineBackend(ThreadBackend):
+    """Every call is carried out at once, by whoever asks: what a serial run does, with services."""
+
+    def spawn(self, name: str, factory: Factory, role: str = "") -> Any:
+        service = _InlineService(name, factory)
+        self._services.append(service)
+        return service
+
+    def wait(self, calls: Sequence[Call], timeout: float) -> list[Call]:
+        return list(calls)
 
 
 @dataclass(eq=False)
@@ -172,6 +216,27 @@ class _ThreadService(threading.Thread):
             call.large.value = large
             call.small.value, call.small.error, call.small.done = small, error, True
             self._changed.notify_all()
+
+
+class _InlineService:
+    def __init__(self, name: str, factory: Factory) -> None:
+        self.name, self._factory = name, factory
+        self._service: Any = None
+
+    def take(self, call: Call, args: tuple[Any, ...]) -> None:
+        if self._service is None:
+            self._service = self._factory()
+        given = [arg.value if isinstance(arg, _Box) else arg for arg in args]
+        call.large.value, call.small.value = getattr(self._service, call.method)(*given)
+        call.small.done = True
+
+    def die(self) -> None:
+        if self._service is not None:
+            self._service.close()
+            self._service = None
+
+    def join(self, timeout: float) -> None:
+        """It has no thread to wait for."""
 
 
 def _told(name: str, what: str, error: Exception) -> DingError:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ding.parallel.backend import Call, ignore
+from ding.parallel.backend import AnswerLostError, Call, ServiceLostError, ignore
+from ding.parallel.crew import Lost, Worker
 from ding.parallel.ledger import Balance
 
 if TYPE_CHECKING:
-    from ding.parallel.coordinator import Coordinator, Worker
+    from ding.parallel.coordinator import Coordinator, Weights
 
 # Updates in one call: few calls, and weights that are not old when they are published.
 _MOST_UPDATES = 64
@@ -38,15 +39,15 @@ class Feed(ABC):
         arrived: Callable[[Call, Told], None],
         method: str,
         *args: Any,
-        lost: Callable[[], None] | None = None,
+        lost: Lost | None = None,
     ) -> None:
         chunks = self._c.ledger.chunks
         chunks.asked += 1
 
-        def note_loss() -> None:
+        def note_loss(why: ServiceLostError) -> None:
             chunks.lost += 1
             if lost is not None:
-                lost()
+                lost(why)
 
         self._c.ask(worker, arrived, method, *args, lost=note_loss)
 
@@ -57,13 +58,11 @@ class ReplayFeed(Feed):
     def __init__(self, coordinator: Coordinator, buffer: Worker, chunk: int) -> None:
         super().__init__(coordinator)
         self._buffer = buffer
-        policy, n = coordinator.policy_cfg, len(coordinator.collectors)
+        policy = coordinator.policy_cfg
         self._chunk, self._batch_size = chunk, policy.learn.batch_size
         self._random = policy.random_collect_size
-        # Begun anew, a buffer may need more than two chunks of each until a batch can be drawn.
-        ahead = max(2 * chunk * n, 2 * self._batch_size)
         rate = policy.learn.update_per_collect / policy.collect.n_sample
-        self._balance = Balance(rate, ahead, exempt=self._random)
+        self._balance = Balance(rate, exempt=self._random)
         if coordinator.ledger.samples:
             self._random = 0
         self._arrived: list[tuple[Call, Told]] = []
@@ -95,15 +94,32 @@ class ReplayFeed(Feed):
             self._ask_for_chunk(worker, self._take, "collect_random", n, lost=again)
         elif weights is not None:
             under_way = c.ledger.chunks.open * self._chunk
-            if self._starved or self._balance.may_collect(c.ledger, under_way):
+            starved = self._starved and not self.queued
+            if starved or self._balance.may_collect(c.ledger, under_way, self._ahead):
                 args = (weights.ref, self._chunk, weights.train_iter, c.settings(worker.index))
-                self._ask_for_chunk(worker, self._take, "collect", *args)
+                take = partial(self._take_of, weights)
+                self._ask_for_chunk(worker, take, "collect", *args)
 
-    def _still_at_random(self, n: int) -> None:
+    @property
+    def _ahead(self) -> int:
+        """Samples that may be collected before what is due for the others is learned."""
+        if self._c.fleet.in_step:
+            return 1
+        # Begun anew, a buffer may need more than two chunks of each until a batch can be drawn.
+        return max(2 * self._chunk * len(self._c.collectors), 2 * self._batch_size)
+
+    def _still_at_random(self, n: int, why: ServiceLostError) -> None:
         self._random += n
 
     def _take(self, call: Call, told: Told) -> None:
         self._arrived.append((call, told))
+
+    def _take_of(self, weights: Weights, call: Call, told: Told) -> None:
+        ledger = self._c.ledger
+        if ledger.lag.note(ledger.updates - weights.train_iter) > self._c.fleet.max_policy_lag:
+            ledger.chunks.stale += 1
+        else:
+            self._take(call, told)
 
     def _use_buffer(self) -> None:
         c = self._c
@@ -113,7 +129,8 @@ class ReplayFeed(Feed):
         elif self._arrived:
             call, told = self._arrived[0]  # It stays there until it is stored for sure.
             envstep = c.ledger.env_steps + told["env_steps"]
-            c.ask(self._buffer, partial(self._stored, told), "add", call.large, envstep)
+            then, lost = partial(self._stored, told), self._drop_if_gone
+            c.ask(self._buffer, then, "add", call.large, envstep, lost=lost)
         elif self._drawn is None and (due := self._balance.updates_due(c.ledger)):
             args = (min(due, _MOST_UPDATES), self._batch_size, c.ledger.updates)
             c.ask(self._buffer, self._take_batches, "draw", *args)
@@ -121,6 +138,12 @@ class ReplayFeed(Feed):
     def _stored(self, told: Told, call: Call, answer: Any) -> None:
         self._arrived.pop(0)
         self._c.ledger.store(told)
+
+    def _drop_if_gone(self, why: ServiceLostError) -> None:
+        """What was on a machine that is gone can't be sent again."""
+        if isinstance(why, AnswerLostError):
+            self._arrived.pop(0)
+            self._c.ledger.chunks.lost += 1
 
     def _take_batches(self, call: Call, told: Told) -> None:
         self._starved = not told["batches"]
@@ -140,40 +163,60 @@ class ReplayFeed(Feed):
 
 
 class OnPolicyFeed(Feed):
-    """All collectors bring their share with the same weights; then one update of them together."""
+    """Each round, shares of a collect with the same weights; then one update of them together."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         super().__init__(coordinator)
-        n_sample, n = coordinator.policy_cfg.collect.n_sample, len(coordinator.collectors)
-        self._shares = [n_sample // n + (i < n_sample % n) for i in range(n)]
+        collect, env = coordinator.policy_cfg.collect, coordinator.env_cfg
+        self._of_episodes = collect.get("n_episode") is not None
+        self._n = collect.n_episode if self._of_episodes else collect.n_sample
+        # Every env plays one episode at least.
+        self._least = env.collector_env_num if self._of_episodes else 1
         self._version: int | None = None
+        self._open: dict[int, int] = {}
+        """Shares of this round that nobody works on: how much, by number."""
+        self._missing = 0
+        """Shares that have not arrived."""
         self._parts: dict[int, tuple[Call, Told]] = {}
 
     def dispatch(self) -> None:
         c, weights = self._c, self._c.weights
-        if weights is None or not c.learner.idle:
+        if weights is None or not c.learner.idle or not c.collectors:
             return
         if weights.version != self._version:
-            c.ledger.chunks.stale += len(self._parts)
-            self._version, self._parts = weights.version, {}
-        if len(self._parts) == len(c.collectors):
+            self._begin_round(weights.version)
+        if self._missing == 0:
             if not c.pausing:
                 self._learn()
             return
         for worker in c.collectors:
-            if worker.idle and worker.index not in self._parts:
-                args = (
-                    weights.ref,
-                    self._shares[worker.index],
-                    weights.train_iter,
-                    c.settings(worker.index),
-                )
-                take = partial(self._take, worker.index, weights.version)
-                self._ask_for_chunk(worker, take, "collect", *args)
+            if worker.idle and self._open:
+                self._collect(worker, weights)
 
-    def _take(self, index: int, version: int, call: Call, told: Told) -> None:
+    def _begin_round(self, version: int) -> None:
+        self._c.ledger.chunks.stale += len(self._parts)
+        shares = max(min(len(self._c.collectors), self._n // self._least), 1)
+        each, more = divmod(self._n, shares)
+        self._open = {i: each + (i < more) for i in range(shares)}
+        self._version, self._parts, self._missing = version, {}, shares
+
+    def _collect(self, worker: Worker, weights: Weights) -> None:
+        share = min(self._open)
+        n = self._open.pop(share)
+        take = partial(self._take, share, weights.version)
+
+        def lost(_: ServiceLostError) -> None:
+            if weights.version == self._version:
+                self._open[share] = n
+
+        method = "collect_episodes" if self._of_episodes else "collect"
+        args = (weights.ref, n, weights.train_iter, self._c.settings(worker.index))
+        self._ask_for_chunk(worker, take, method, *args, lost=lost)
+
+    def _take(self, share: int, version: int, call: Call, told: Told) -> None:
         if version == self._version:
-            self._parts[index] = (call, told)
+            self._parts[share] = (call, told)
+            self._missing -= 1
         else:
             self._c.ledger.chunks.stale += 1
 
@@ -184,10 +227,12 @@ class OnPolicyFeed(Feed):
         def learned(call: Call, told: Told) -> None:
             for _, part in parts:
                 ledger.store(part)
+                ledger.lag.note(0)
             c.learned(call, told["train_iter"] - before, told)
 
-        def lost() -> None:
+        def lost(_: ServiceLostError) -> None:
             ledger.chunks.lost += len(parts)
+            self._version = None  # Another round, with the same weights if the learner lives.
 
         envstep = ledger.env_steps + sum(told["env_steps"] for _, told in parts)
         refs = [part.large for part, _ in parts]

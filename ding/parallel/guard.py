@@ -1,8 +1,8 @@
 """Run as a process beside a run: when that ends, however it ends, nothing of its Ray stays behind.
 
 `python -m ding.parallel.guard PID DIRECTORY`: looks which processes belong to the Ray that process
-PID has started in the directory. As soon as its input is closed it ends those that are left and
-removes the directory. Linux only: elsewhere Ray's helpers take a minute to notice.
+PID has started with the directory in its command line. As soon as its input is closed it ends those
+that are left and removes the directory. Linux only: elsewhere Ray's helpers take a minute to end.
 """
 
 from __future__ import annotations
@@ -56,11 +56,24 @@ def started_in(directory: str, by: int, processes: dict[Process, int]) -> set[in
     return found
 
 
+def named(directory: str, processes: dict[Process, int]) -> set[int]:
+    """Processes with the directory in their command lines, whoever has started them."""
+    return {
+        number
+        for parent in set(processes.values())
+        for number in started_in(directory, parent, processes)
+    }
+
+
 def main(run: int, directory: str) -> None:
     known: set[Process] = set()
-    while not select.select([sys.stdin], [], [], _EVERY)[0]:
+    ended = False
+    while not ended:
+        ended = bool(select.select([sys.stdin], [], [], _EVERY)[0])
         processes = table()
         known |= below(started_in(directory, run, processes), processes)
+        if ended:  # Some may have lost their parent before they were seen.
+            known |= below(named(directory, processes), processes)
     until = time.monotonic() + _PATIENCE
     while (left := known & set(table())) and time.monotonic() < until:
         for number, _ in left:

@@ -25,6 +25,18 @@ class Chunks:
 
 
 @dataclass
+class Lag:
+    """Updates between the weights that chunks were collected with and the newest ones."""
+
+    last: int = 0
+    most: int = 0
+
+    def note(self, lag: int) -> int:
+        self.last, self.most = lag, max(self.most, lag)
+        return lag
+
+
+@dataclass
 class Ledger:
     env_steps: int = 0
     """Of chunks that were stored, as the following two."""
@@ -35,6 +47,7 @@ class Ledger:
     version: int = 0
     """Of the weights: how often they were published."""
     chunks: Chunks = field(default_factory=Chunks)
+    lag: Lag = field(default_factory=Lag)
     restarts: dict[str, int] = field(default_factory=dict)
     """Services that were replaced, by role."""
 
@@ -45,10 +58,9 @@ class Ledger:
         self.samples += told["samples"]
         self.dropped_steps += told["dropped_steps"]
 
-    def restarted(self, role: str) -> int:
-        """A service of this role was replaced; returns how often that was."""
+    def restarted(self, role: str) -> None:
+        """A service of this role was replaced."""
         self.restarts[role] = self.restarts.get(role, 0) + 1
-        return self.restarts[role]
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -58,22 +70,24 @@ class Ledger:
         """What was under way when it was saved is lost."""
         chunks = Chunks(**plain["chunks"])
         chunks.lost += chunks.open
-        return cls(**{**plain, "chunks": chunks, "restarts": dict(plain["restarts"])})
+        own = {"chunks": chunks, "lag": Lag(**plain["lag"]), "restarts": dict(plain["restarts"])}
+        return cls(**{**plain, **own})
 
 
 class Balance:
     """Keeps the updates and the samples of a run in the proportion that its config asks for."""
 
-    def __init__(self, updates_per_sample: float, ahead: int, exempt: int = 0) -> None:
-        """`ahead` samples may be collected early; for the first `exempt` ones none are learned."""
-        self._rate, self._ahead, self._exempt = updates_per_sample, ahead, float(exempt)
+    def __init__(self, updates_per_sample: float, exempt: int = 0) -> None:
+        """For the first `exempt` samples there are no updates."""
+        self._rate, self._exempt = updates_per_sample, float(exempt)
 
     def updates_due(self, ledger: Ledger) -> int:
         return max(int((ledger.samples - self._exempt) * self._rate - ledger.updates), 0)
 
-    def may_collect(self, ledger: Ledger, under_way: int) -> bool:
+    def may_collect(self, ledger: Ledger, under_way: int, ahead: int) -> bool:
+        """Whether fewer than `ahead` samples are early."""
         early = ledger.samples + under_way - self._exempt - ledger.updates / self._rate
-        return early < self._ahead
+        return early < ahead
 
     def forgive(self, ledger: Ledger) -> None:
         """There is nothing to learn from: what is due by now need not be made up for later."""

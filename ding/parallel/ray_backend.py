@@ -8,74 +8,90 @@ putting it somewhere themselves.
 from __future__ import annotations
 
 import logging
-import os
-import secrets
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
+from dataclasses import asdict
+from importlib.util import find_spec
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from ding.parallel.backend import Call, Factory, ServiceFailedError, ServiceLostError
+from ding.parallel.backend import (
+    AnswerLostError,
+    Call,
+    Factory,
+    Order,
+    ServiceFailedError,
+    ServiceLostError,
+)
+from ding.parallel.cluster import Node, start_here
 from ding.utils.errors import DingError
 
-_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
-    # Lost calls are told by `result`; Ray need not tell them too.
-    "RAY_DEDUP_LOGS": "0",
-    # Misnamed: without it Ray listens on all interfaces, with it on the loopback one alone.
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-    "RAY_AUTH_MODE": "token",
-}
+# Roles that nodes of a cluster offer room for; everything else is where the coordinator is.
+_PLACED = ("collector", "learner")
+_HEAD = {"node:__internal_head__": 0.001}
+_ORDERS = {"name": "orders", "namespace": "ding"}
+
+
+def require_ray() -> None:
+    if find_spec("ray") is None:
+        raise DingError("parallel runs need Ray; install it with: pip install 'ding-engine[ray]'")
 
 
 class RayBackend:
-    """Starts Ray on this machine, reachable from here alone and only with a token."""
+    """Connects to the Ray at `address`; the environment has the token of it.
 
-    def __init__(self) -> None:
-        if "ray" in sys.modules and os.environ.get("RAY_AUTH_MODE") != "token":
-            raise DingError(
-                "ray was imported before ding could close it to others; start the run before "
-                "anything imports ray, or set RAY_AUTH_MODE=token in the environment"
-            )
-        # Short: the names of sockets in it must be.
-        self._directory = tempfile.mkdtemp(prefix="ding_", dir="/tmp")
-        token = Path(self._directory) / "token"
-        token.touch(mode=0o600)
-        token.write_text(_token())
-        os.environ.update(_SETTINGS, RAY_AUTH_TOKEN_PATH=str(token))
-        command = [sys.executable, "-m", "ding.parallel.guard", str(os.getpid())]
-        self._guard = subprocess.Popen(
-            [*command, self._directory], stdin=subprocess.PIPE, start_new_session=True
-        )
-        try:
-            import ray
-        except ImportError as error:
-            self._end_guard()
-            raise DingError(
-                "parallel runs need Ray; install it with: pip install 'ding-engine[ray]'"
-            ) from error
-        self._ray = ray
-        ray.init(
-            address="local",
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            _temp_dir=self._directory,
-        )
+    With a `node`, that is all of it, and ends with this. Otherwise it is a cluster, whose nodes say
+    how many services of which role they have room for.
+    """
 
-    def spawn(self, name: str, factory: Factory) -> Any:
+    in_threads = False
+
+    def __init__(self, address: str, node: Node | None = None) -> None:
+        require_ray()
+        import ray
+
+        self._ray, self._node, self._in_cluster = ray, node, node is None
+        ray.init(address, namespace="ding", log_to_driver=False, logging_level=logging.ERROR)
+        self._prepared: dict[str, Any] = {}
+        self._preparing: list[Any] = []
+        self._orders: Any = None
+        self._asked: Any = None
+        if self._in_cluster:
+            options = {"num_cpus": 0, "resources": _HEAD, **_ORDERS}
+            self._orders = ray.remote(_Orders).options(**options).remote()
+
+    @classmethod
+    def here(cls) -> RayBackend:
+        """On this machine alone, reachable from here alone and only with a token."""
+        require_ray()
+        node = start_here()
+        node.wait_until_up()
+        return cls(node.address, node)
+
+    def prepare(self, names: Sequence[str]) -> None:
+        """Start processes for services of these names before they are wanted."""
+        self._prepared = {name: self._hosted(name, "") for name in names}
+        self._preparing = [host.prepare.remote() for host in self._prepared.values()]
+
+    @property
+    def is_prepared(self) -> bool:
+        n = len(self._preparing)
+        return n == 0 or len(self._ray.wait(self._preparing, num_returns=n, timeout=0)[0]) == n
+
+    def spawn(self, name: str, factory: Factory, role: str = "") -> Any:
+        host = self._prepared.pop(name, None) or self._hosted(name, role)
+        host.become.remote(cloudpickle.dumps(factory))
+        return host
+
+    def _hosted(self, name: str, role: str) -> Any:
         # A class of that name: lists of processes then tell who is who.
-        host = type(name, (_Host,), {})
+        host: Any = type(name, (_Host,), {})
         # Without a claim on cores none is ever waited for; the operating system shares them out.
-        actor: Any = self._ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0)(host)
-        return actor.remote(cloudpickle.dumps(factory))
+        options: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
+        if self._in_cluster:
+            options["resources"] = {f"ding_{role}": 1} if role in _PLACED else _HEAD
+        return self._ray.remote(**options)(host).remote()
 
     def call(self, service: Any, method: str, *args: Any) -> Call:
         large, small = service.call.options(num_returns=2).remote(method, *args)
@@ -100,38 +116,85 @@ class RayBackend:
             cause = error.cause
             if isinstance(cause, DingError):
                 raise cause from None
+            if isinstance(cause, errors.ObjectLostError):
+                raise AnswerLostError(f"{call.method}: {cause}") from None
             raise ServiceFailedError(str(error)) from None
+        except errors.ObjectLostError as error:
+            raise AnswerLostError(f"{call.method}: {error}") from None
         except errors.RayError as error:
             raise ServiceLostError(f"{call.method}: {error}") from None
 
-    def put(self, value: Any) -> Any:
-        return self._ray.put(value)
+    def held(self, call: Call) -> Any:
+        # On one machine nothing is lost with a service; in a cluster it is, with its machine.
+        return self._ray.put(self._ray.get(call.large)) if self._in_cluster else call.large
+
+    def room(self, role: str) -> int | None:
+        if not self._in_cluster:
+            return None
+        ray: Any = self._ray
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        return int(sum(resources.get(f"ding_{role}", 0) for resources in nodes))
+
+    def orders(self) -> list[Order]:
+        if self._orders is None:
+            return []
+        given: list[Any] = []
+        if self._asked is not None and self._ray.wait([self._asked], timeout=0)[0]:
+            given, self._asked = self._ray.get(self._asked), None
+        if self._asked is None:
+            self._asked = self._orders.take.remote()
+        return [Order(**order) for order in given]
 
     def kill(self, service: Any) -> None:
         self._ray.kill(service)
 
     def close(self) -> None:
         self._ray.shutdown()
-        self._end_guard()
-
-    def _end_guard(self) -> None:
-        assert self._guard.stdin is not None
-        self._guard.stdin.close()
-        self._guard.wait(20)
+        if self._node is not None:
+            self._node.stop()
 
 
-@cache
-def _token() -> str:
-    """The same for all runs of a process: Ray looks for it once."""
-    return secrets.token_hex(32)
+def give_order(address: str, order: Order) -> None:
+    """Tell a run in the cluster at `address`; the environment has its token."""
+    require_ray()
+    import ray
+
+    ray.init(address=address, namespace="ding", log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        ray.get(ray.get_actor(**_ORDERS).give.remote(asdict(order)), timeout=30)
+    except ValueError as error:
+        raise DingError(f"no run at {address} takes orders (yet)") from error
+    finally:
+        ray.shutdown()
+
+
+class _Orders:
+    """Where orders for a run are left."""
+
+    def __init__(self) -> None:
+        self._given: list[dict[str, Any]] = []
+
+    def give(self, order: dict[str, Any]) -> None:
+        self._given.append(order)
+
+    def take(self) -> list[dict[str, Any]]:
+        given, self._given = self._given, []
+        return given
 
 
 class _Host:
     """What an actor is: a service that is made when it is first called, so that errors are told."""
 
-    def __init__(self, pickled: bytes) -> None:
-        self._pickled = pickled
+    def __init__(self) -> None:
+        self._pickled = b""
         self._service: Any = None
+
+    def prepare(self) -> None:
+        """Import what takes long."""
+        import ding.parallel.services  # noqa: F401
+
+    def become(self, pickled: bytes) -> None:
+        self._pickled = pickled
 
     def call(self, method: str, *args: Any) -> tuple[Any, Any]:
         if self._service is None:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ding.parallel.backend import Call, ignore
+from ding.parallel.backend import Call, ServiceLostError, ignore
 from ding.utils.checkpoint import flush_directory
 from ding.utils.errors import CheckpointError
 from ding.utils.limits import Limits
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ding.parallel.coordinator import Coordinator
 
 MANIFEST = "parallel_state.json"
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Saving:
         if told["saved"]:
             self._open.discard("buffer")
 
-    def _give_up(self) -> None:
+    def _give_up(self, why: ServiceLostError) -> None:
         """A part is lost with its service: the last checkpoint stays what it is."""
         self._coming, self._open = None, set()
         self._due = time.monotonic()

@@ -91,17 +91,24 @@ class CollectorService:
     ) -> Answer:
         """Samples of the policy with these weights, and how many env steps they took."""
         self._mode.load_state_dict({"model": tensors_of(weights)})
-        return self._collected(n_sample, train_iter=train_iter, policy_kwargs=settings)
+        return self._collected(n_sample=n_sample, train_iter=train_iter, policy_kwargs=settings)
+
+    def collect_episodes(
+        self, weights: Batch, n_episode: int, train_iter: int, settings: Mapping[str, Any]
+    ) -> Answer:
+        """The same for whole episodes."""
+        self._mode.load_state_dict({"model": tensors_of(weights)})
+        return self._collected(n_episode=n_episode, train_iter=train_iter, policy_kwargs=settings)
 
     def collect_random(self, n_sample: int) -> Answer:
         self._collector.reset_policy(get_random_policy(self._mode, self._env.action_space))
-        answer = self._collected(n_sample, random_collect=True)
+        answer = self._collected(n_sample=n_sample, random_collect=True)
         self._collector.reset_policy(self._mode)
         return answer
 
-    def _collected(self, n_sample: int, **kwargs: Any) -> Answer:
+    def _collected(self, **kwargs: Any) -> Answer:
         before, dropped = self._collector.envstep, self._collector.dropped_steps
-        samples = columns_of(self._collector.collect(n_sample=n_sample, **kwargs))
+        samples = columns_of(self._collector.collect(**kwargs))
         return samples, {
             "env_steps": self._collector.envstep - before,
             "dropped_steps": self._collector.dropped_steps - dropped,

@@ -38,6 +38,8 @@ GOAL = {
     "policy.other.replay_buffer.replay_buffer_size": 20000,
     "policy.other.eps": dict(type="exp", start=0.95, end=0.1, decay=5000),
 }
+# Otherwise small tasks are done before the first process could die.
+AT_ONCE = "system_config = dict(coordinator=dict(head_start=False))\n"
 LONG = {"env.stop_value": 1e6, "checkpoint_seconds": 1}
 
 
@@ -105,6 +107,13 @@ def training() -> Iterator[Any]:
         one.close()
 
 
+def config(directory: Path, changes: dict[str, Any]) -> str:
+    file = config_file(directory, changes=changes)
+    with file.open("a", encoding="utf-8") as more:
+        more.write(AT_ONCE)
+    return str(file)
+
+
 def await_file(path: Path, timeout: float = 90) -> None:
     until = time.monotonic() + timeout
     while not path.exists():
@@ -117,7 +126,7 @@ def steps_in(manifest: Path) -> int:
 
 
 def test_every_role_may_die_once(training: Any, tmp_path: Path) -> None:
-    run = training("-c", str(config_file(tmp_path, changes=GOAL)), "-s", "0", "--env-step", "1e5")
+    run = training("-c", config(tmp_path, GOAL), "-s", "0", "--env-step", "1e5")
     for role in ("collector0", "learner", "buffer", "evaluator"):
         run.service(role)
     await_file(tmp_path / "run" / "ckpt" / "ckpt_best.pth.tar")
@@ -136,7 +145,7 @@ def test_every_role_may_die_once(training: Any, tmp_path: Path) -> None:
 
 
 def test_interrupt_then_kill_then_resume(training: Any, tmp_path: Path) -> None:
-    file = str(config_file(tmp_path, changes={**GOAL, **LONG}))
+    file = config(tmp_path, {**GOAL, **LONG})
     manifest = tmp_path / "run" / "ckpt" / MANIFEST
     first = training("-c", file, "-s", "0")
     await_file(manifest)

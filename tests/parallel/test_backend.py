@@ -16,7 +16,14 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from ding.parallel.backend import Backend, Call, ServiceFailedError, ServiceLostError, ThreadBackend
+from ding.parallel.backend import (
+    Backend,
+    Call,
+    InlineBackend,
+    ServiceFailedError,
+    ServiceLostError,
+    ThreadBackend,
+)
 from ding.utils.errors import ConfigError
 
 
@@ -49,7 +56,7 @@ def ray_backend() -> Iterator[Backend]:
 
     # Actors can't import what pytest has imported its own way.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    backend = RayBackend()
+    backend = RayBackend.here()
     yield backend
     backend.close()
 
@@ -75,11 +82,11 @@ def test_large_parts_are_handed_on(backend: Backend) -> None:
     assert done(backend, first) == 1
     second = backend.call(other, "add", first.large)
     assert done(backend, second) == 11
-    shared = backend.put(np.ones(1000, dtype=int))
+    shared = backend.held(second)
     third = [backend.call(one, "add", shared), backend.call(other, "add", shared)]
-    assert [done(backend, call) for call in third] == [2, 12]
+    assert [done(backend, call) for call in third] == [12, 22]
     backend.kill(one)
-    assert done(backend, backend.call(other, "add", second.large)) == 23
+    assert done(backend, backend.call(other, "add", second.large)) == 33
 
 
 def test_waiting_tells_who_is_ready(backend: Backend) -> None:
@@ -114,6 +121,25 @@ def test_what_is_killed_is_lost(backend: Backend) -> None:
     for lost in (call, backend.call(service, "add", 1)):
         with pytest.raises(ServiceLostError):
             done(backend, lost)
+
+
+def test_inline_calls_are_carried_out_at_once() -> None:
+    backend = InlineBackend()
+    one, other = (backend.spawn(f"adder{i}", partial(Adder, 10 * i)) for i in range(2))
+    first = backend.call(one, "add", 1)
+    second = backend.call(other, "add", first.large)
+    assert [done(backend, call) for call in (first, second)] == [1, 11]
+    with pytest.raises(ValueError, match="broken"):
+        backend.call(one, "fail", ValueError("broken"))
+
+
+def test_processes_that_were_started_early_are_used(ray_backend: Any) -> None:
+    ray_backend.prepare(["early"])
+    while not ray_backend.is_prepared:
+        time.sleep(0.05)
+    early, late = (ray_backend.spawn(name, partial(Adder, 5)) for name in ("early", "late"))
+    assert [done(ray_backend, ray_backend.call(s, "add", 1)) for s in (early, late)] == [6, 6]
+    assert not ray_backend._prepared
 
 
 def test_actors_listen_on_the_loopback_interface_alone(ray_backend: Backend) -> None:

@@ -20,7 +20,11 @@ def test_chunks_are_accounted_for() -> None:
     ledger.chunks.stale += 1
     assert ledger.chunks.open == 1
     assert (ledger.env_steps, ledger.samples, ledger.dropped_steps) == (20, 16, 4)
-    assert [ledger.restarted("collector"), ledger.restarted("collector")] == [1, 2]
+    ledger.restarted("collector")
+    ledger.restarted("collector")
+    assert ledger.restarts == {"collector": 2}
+    assert [ledger.lag.note(lag) for lag in (3, 8, 5)] == [3, 8, 5]
+    assert (ledger.lag.last, ledger.lag.most) == (5, 8)
 
 
 def test_what_was_under_way_is_lost_on_resuming() -> None:
@@ -36,25 +40,25 @@ def test_what_was_under_way_is_lost_on_resuming() -> None:
 
 
 def test_balance() -> None:
-    balance = Balance(updates_per_sample=0.25, ahead=100, exempt=50)
+    balance = Balance(updates_per_sample=0.25, exempt=50)
     ledger = Ledger()
     assert balance.updates_due(ledger) == 0
-    assert balance.may_collect(ledger, under_way=149)
-    assert not balance.may_collect(ledger, under_way=150)
+    assert balance.may_collect(ledger, 149, ahead=100)
+    assert not balance.may_collect(ledger, 150, ahead=100)
     ledger.samples = 150
     assert balance.updates_due(ledger) == 25
-    assert not balance.may_collect(ledger, under_way=0)
+    assert not balance.may_collect(ledger, 0, ahead=100)
     ledger.updates = 10
     assert balance.updates_due(ledger) == 15
-    assert balance.may_collect(ledger, under_way=39)
-    assert not balance.may_collect(ledger, under_way=40)
+    assert balance.may_collect(ledger, 39, ahead=100)
+    assert not balance.may_collect(ledger, 40, ahead=100)
 
 
 @pytest.mark.parametrize("rate", [0.1, 1.0, 3.0])
 def test_forgiven_updates_are_never_made_up_for(rate: float) -> None:
-    balance, ledger = Balance(rate, ahead=10), Ledger(samples=1000, updates=20)
+    balance, ledger = Balance(rate), Ledger(samples=1000, updates=20)
     balance.forgive(ledger)
     assert balance.updates_due(ledger) == 0
-    assert balance.may_collect(ledger, under_way=9)
+    assert balance.may_collect(ledger, 9, ahead=10)
     ledger.samples += 100
     assert balance.updates_due(ledger) == pytest.approx(100 * rate, abs=1)

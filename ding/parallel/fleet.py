@@ -1,0 +1,123 @@
+"""How many workers a run has: as many as it wishes, as there is room for, and as it is told to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ding.parallel.backend import Order
+from ding.parallel.crew import Crew, Worker
+
+_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """How many of what, how long one may take to answer, and how old samples may be."""
+
+    collector_num: int
+    timeouts: dict[str, float]
+    """Seconds by role."""
+    learner_num: int = 1
+    max_policy_lag: float = float("inf")
+    """Updates since the weights that a chunk was collected with; older ones are not learned."""
+    head_start: bool = True
+    """Train in this process until the others have started."""
+    in_step: bool = False
+    """Collect only when all is learned, as serial runs do."""
+
+
+class Manning:
+    """Fits the collectors to the room that there is, and carries out orders from outside."""
+
+    def __init__(
+        self, crew: Crew, learner: Worker, fleet: Fleet, cfg: Any, tell: Callable[[str], None]
+    ) -> None:
+        self._crew, self._learner, self._fleet = crew, learner, fleet
+        self._batch_size, self._tell = cfg.policy.learn.batch_size, tell
+        self._most: int | None = None
+        """Collectors that may be used of all that there is room for."""
+        self._due = 0.0
+        self._warned: tuple[int | None, int | None] | None = None
+
+    def look(self) -> None:
+        """Now and then: who came, who left, what is wanted."""
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + _LOOK_SECONDS
+        for order in self._crew.backend.orders():
+            self._obey(order)
+        self._fit()
+
+    def _fit(self) -> None:
+        crew, room = self._crew, self._crew.backend.room("collector")
+        wished = self._fleet.collector_num if room is None else room
+        crew.wanted = wished if self._most is None else min(wished, self._most)
+        if room is None and self._most is not None:
+            crew.wanted = self._most
+        for _ in range(crew.wanted - len(crew.collectors)):
+            crew.hire("collector")
+        # Of those too many, lost ones are dismissed when that is noticed; these never came.
+        waiting = [worker for worker in crew.collectors if not worker.has_answered]
+        for worker in waiting[: max(len(crew.collectors) - crew.wanted, 0)]:
+            crew.dismiss(worker)
+        self._warn(room, crew.backend.room("learner"))
+
+    def _warn(self, collectors: int | None, learners: int | None) -> None:
+        """Tell once what is missing, and again when that changes."""
+        if (collectors, learners) == self._warned:
+            return
+        self._warned = (collectors, learners)
+        if learners is not None and learners < self._learner.size:
+            self._tell(
+                f"room for {learners} of {self._learner.size} learners: waiting for "
+                "ding -m dist --module learner"
+            )
+        if collectors is not None and collectors < self._fleet.collector_num:
+            self._tell(
+                f"room for {collectors} of {self._fleet.collector_num} collectors: going on; more "
+                "may join with ding -m dist --module collector"
+            )
+
+    # --- orders --------------------------------------------------------------------------------
+
+    def _obey(self, order: Order) -> None:
+        self._tell(f"told to {order.what} {order.name or f'{order.number} {order.role}'}")
+        if order.what == "restart":
+            self._restart(order)
+        elif order.role == "learner":
+            sign = 1 if order.what == "add" else -1
+            self._resize_learner(self._learner.size + sign * order.number)
+        else:
+            self._resize_collectors(order)
+
+    def _restart(self, order: Order) -> None:
+        workers = [self._learner] if order.role == "learner" else list(self._crew.collectors)
+        chosen = [worker for worker in workers if order.name in (None, worker.name)]
+        if not chosen:
+            names = ", ".join(worker.name for worker in workers)
+            self._tell(f"there is no {order.role} '{order.name}' to restart, only {names}")
+        for worker in chosen:
+            self._crew.replace(worker)
+
+    def _resize_learner(self, size: int) -> None:
+        if size < 1 or self._batch_size % size:
+            self._tell(
+                f"the run keeps {self._learner.size} learners: {size} can't share a batch of "
+                f"policy.learn.batch_size = {self._batch_size}"
+            )
+            return
+        self._crew.replace(self._learner, size)
+
+    def _resize_collectors(self, order: Order) -> None:
+        n = len(self._crew.collectors)
+        if order.what == "add":
+            self._most = None if self._most is None else self._most + order.number
+            if self._crew.backend.room("collector") is None:
+                self._most = n + order.number
+            return
+        self._most = max(n - order.number, 1)
+        for worker in self._crew.collectors[self._most :]:
+            self._crew.dismiss(worker)
