@@ -175,8 +175,8 @@ class ParallelRun:
         if found.returns and found is not self._told:
             self._told = found
             self.progress.evaluated(sum(found.returns) / len(found.returns), found.state["best"])
-        busy = sum(not worker.idle for worker in coordinator.collectors)
-        note = f"collecting {busy}/{len(coordinator.collectors)}, queued {coordinator.queued}"
+        n, idle = len(coordinator.collectors), len(coordinator.crew.idle)
+        note = f"collecting {n - idle}/{n}, queued {coordinator.queued}, lag {ledger.lag.last}"
         if ledger.restarts:
             note += f", restarts {sum(ledger.restarts.values())}"
         self.progress.update(ledger.env_steps, ledger.updates, note)

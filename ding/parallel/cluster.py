@@ -27,8 +27,11 @@ _SETTINGS = {
     # Lost calls are told by `result`; Ray need not tell them too.
     "RAY_DEDUP_LOGS": "0",
     "RAY_AUTH_MODE": "token",
+    # Workers as urgent as this process; Ray would have them wait for everything else.
+    "RAY_worker_niceness": "0",
     # A busy machine takes its time to start; a minute is no reason to give up.
     "RAY_agent_register_timeout_ms": "120000",
+    "RAY_raylet_start_wait_time_s": "120",
     # A machine that is gone is noticed within seconds.
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "1000",
@@ -102,13 +105,15 @@ class Node:
         self._guard = Guard(self._directory)
         resources = json.dumps({f"ding_{role}": n for role, n in offers.items()})
         where = (
-            [f"--port={port}", f"--temp-dir={self._directory}", "--include-dashboard=false"]
+            ["--head", f"--port={port}", "--include-dashboard=false"]
             if head
             else [f"--address={address}"]
         )
+        # A directory of its own: nodes that start at once on one machine would share sockets.
+        where += [f"--temp-dir={self._directory}", "--dashboard-agent-listen-port=0"]
         env = dict(os.environ)
         env.pop(_ON_ALL_INTERFACES, None)  # Ray would let nobody join; see `ding.parallel.node`.
-        start = ["start", *(["--head"] if head else []), *where, "--num-cpus=0", "--block"]
+        start = ["start", *where, "--num-cpus=0", "--block"]
         command = [sys.executable, "-m", "ding.parallel.node", str(self._directory), host, *start]
         with (self._directory / "out").open("w") as out:
             self._process = subprocess.Popen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,6 +25,8 @@ from ding.utils.errors import DingError
 _MOST_IN_A_ROW = 20
 _TICK = 0.05
 _LOOK_SECONDS = 0.5
+# Answers that only say that a service is there: it may die of its work all the same.
+_TO_BEGIN = ("open_group", "join_group", "begin", "restore", "load")
 # What one learner of several is asked for; everything else is asked of all of them at once.
 _OF_ONE = ("open_group", "state", "save", "checkpoint", "finish")
 
@@ -86,6 +89,8 @@ class Crew:
         self.collectors: list[Worker] = []
         self.wanted = 0
         """Collectors that there should be; above that, lost ones are not replaced."""
+        self.idle: OrderedDict[Worker, None] = OrderedDict()
+        """Collectors with nothing to do; first those that have waited longest."""
         self._open: dict[Call, Worker] = {}
         self._look_due = 0.0
 
@@ -98,6 +103,7 @@ class Crew:
             worker.index = next(i for i in range(len(taken) + 1) if i not in taken)
             self.collectors.append(worker)
             self.collectors.sort(key=lambda collector: collector.index)
+            self.idle[worker] = None
         self._start(worker)
         return worker
 
@@ -105,6 +111,7 @@ class Crew:
         """Do without it; what it works on is lost."""
         self._drop(collector, ServiceLostError(f"{collector.name} was dismissed"))
         self.collectors.remove(collector)
+        self.idle.pop(collector, None)
 
     def replace(self, worker: Worker, size: int | None = None) -> None:
         """Another incarnation of it, also of one that lives."""
@@ -153,6 +160,8 @@ class Crew:
             self._open.pop(call, None)
         worker.calls, worker.waiting, worker.broken = [], set(), None
         worker.then = worker.lost = None
+        if worker.role == "collector":
+            self.idle[worker] = None
 
     # --- questions and answers -----------------------------------------------------------------
 
@@ -165,6 +174,7 @@ class Crew:
         worker.calls = [self.backend.call(service, method, *args) for service in asked]
         worker.waiting = set(worker.calls)
         worker.then, worker.lost = then, lost
+        self.idle.pop(worker, None)
         self._open.update(dict.fromkeys(worker.calls, worker))
 
     def turn(self) -> None:
@@ -199,7 +209,9 @@ class Crew:
     def _settle(self, worker: Worker) -> None:
         calls, then = worker.calls, worker.then
         self._forget(worker)
-        worker.losses, worker.has_answered = 0, True
+        worker.has_answered = True
+        if calls[0].method not in _TO_BEGIN:
+            worker.losses = 0
         assert then is not None
         answers = [self.backend.result(call) for call in calls]
         then(calls[0], answers[0] if len(answers) == 1 else _together(answers))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ding.parallel.backend import AnswerLostError, Call, ServiceLostError, ignore
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 # Updates in one call: few calls, and weights that are not old when they are published.
 _MOST_UPDATES = 64
+# Chunks in one call: a buffer that takes them one by one takes a few hundred in a second.
+_MOST_CHUNKS = 64
 
 Told = Mapping[str, Any]
 
@@ -65,7 +69,9 @@ class ReplayFeed(Feed):
         self._balance = Balance(rate, exempt=self._random)
         if coordinator.ledger.samples:
             self._random = 0
-        self._arrived: list[tuple[Call, Told]] = []
+        self._arrived: deque[tuple[Call, Told]] = deque()
+        self._one_by_one = 0
+        """Chunks to be added alone, since one of them is gone."""
         self._drawn: tuple[Call, int] | None = None
         self._starved = False
         self._priorities: list[Any] = []
@@ -75,9 +81,9 @@ class ReplayFeed(Feed):
         return len(self._arrived)
 
     def dispatch(self) -> None:
-        for worker in self._c.collectors:
-            if worker.idle and self.queued < 2 * len(self._c.collectors):
-                self._collect(worker)
+        idle, most = self._c.crew.idle, 2 * len(self._c.collectors)
+        while idle and self.queued < most and self._collect(next(iter(idle))):
+            pass
         if self._c.pausing:
             return
         if self._buffer.idle:
@@ -85,20 +91,24 @@ class ReplayFeed(Feed):
         if self._drawn is not None and self._c.learner.idle:
             self._learn(*self._drawn)
 
-    def _collect(self, worker: Worker) -> None:
+    def _collect(self, worker: Worker) -> bool:
+        """Ask for a chunk, if one is wanted."""
         c, weights = self._c, self._c.weights
         if self._random > 0:
             n = min(self._random, self._chunk)
             self._random -= n
             again = partial(self._still_at_random, n)
             self._ask_for_chunk(worker, self._take, "collect_random", n, lost=again)
-        elif weights is not None:
-            under_way = c.ledger.chunks.open * self._chunk
-            starved = self._starved and not self.queued
-            if starved or self._balance.may_collect(c.ledger, under_way, self._ahead):
-                args = (weights.ref, self._chunk, weights.train_iter, c.settings(worker.index))
-                take = partial(self._take_of, weights)
-                self._ask_for_chunk(worker, take, "collect", *args)
+            return True
+        under_way = c.ledger.chunks.open * self._chunk
+        starved = self._starved and not self.queued
+        if weights is None or not (
+            starved or self._balance.may_collect(c.ledger, under_way, self._ahead)
+        ):
+            return False
+        args = (weights.ref, self._chunk, weights.train_iter, c.settings(worker.index))
+        self._ask_for_chunk(worker, partial(self._take_of, weights), "collect", *args)
+        return True
 
     @property
     def _ahead(self) -> int:
@@ -126,24 +136,38 @@ class ReplayFeed(Feed):
         if self._priorities:
             priorities, self._priorities = self._priorities, []
             c.ask(self._buffer, ignore, "update", priorities)
-        elif self._arrived:
-            call, told = self._arrived[0]  # It stays there until it is stored for sure.
-            envstep = c.ledger.env_steps + told["env_steps"]
-            then, lost = partial(self._stored, told), self._drop_if_gone
-            c.ask(self._buffer, then, "add", call.large, envstep, lost=lost)
         elif self._drawn is None and (due := self._balance.updates_due(c.ledger)):
+            # Before what has arrived: that never ends where there are many collectors.
             args = (min(due, _MOST_UPDATES), self._batch_size, c.ledger.updates)
             c.ask(self._buffer, self._take_batches, "draw", *args)
+        elif self._arrived:
+            self._add(1 if self._one_by_one else _MOST_CHUNKS)
 
-    def _stored(self, told: Told, call: Call, answer: Any) -> None:
-        self._arrived.pop(0)
-        self._c.ledger.store(told)
+    def _add(self, most: int) -> None:
+        """Store what has arrived; it stays here until that is sure."""
+        parts = list(islice(self._arrived, most))
+        envstep = self._c.ledger.env_steps + sum(told["env_steps"] for _, told in parts)
+        refs, n = [call.large for call, _ in parts], len(parts)
 
-    def _drop_if_gone(self, why: ServiceLostError) -> None:
-        """What was on a machine that is gone can't be sent again."""
-        if isinstance(why, AnswerLostError):
-            self._arrived.pop(0)
-            self._c.ledger.chunks.lost += 1
+        def stored(call: Call, answer: Any) -> None:
+            self._one_by_one = max(self._one_by_one - n, 0)
+            for _ in range(n):
+                self._c.ledger.store(self._arrived.popleft()[1])
+
+        def lost(why: ServiceLostError) -> None:
+            if isinstance(why, AnswerLostError):
+                self._drop_lost(n)
+
+        self._c.ask(self._buffer, stored, "add", envstep, *refs, lost=lost)
+
+    def _drop_lost(self, n: int) -> None:
+        """One of `n` chunks was on a machine that is gone, and can't be sent again."""
+        if n > 1:
+            self._one_by_one = n
+            return
+        self._arrived.popleft()
+        self._one_by_one = max(self._one_by_one - 1, 0)
+        self._c.ledger.chunks.lost += 1
 
     def _take_batches(self, call: Call, told: Told) -> None:
         self._starved = not told["batches"]
@@ -189,9 +213,8 @@ class OnPolicyFeed(Feed):
             if not c.pausing:
                 self._learn()
             return
-        for worker in c.collectors:
-            if worker.idle and self._open:
-                self._collect(worker, weights)
+        while self._open and c.crew.idle:
+            self._collect(next(iter(c.crew.idle)), weights)
 
     def _begin_round(self, version: int) -> None:
         self._c.ledger.chunks.stale += len(self._parts)

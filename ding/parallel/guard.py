@@ -45,42 +45,44 @@ def below(roots: set[int], processes: dict[Process, int]) -> set[Process]:
         found |= more
 
 
-def started_in(directory: str, by: int, processes: dict[Process, int]) -> set[int]:
-    """Children of a process with the directory in their command lines."""
-    found = set()
-    for (number, _), parent in processes.items():
-        if parent == by and number != os.getpid():
-            with suppress(OSError):
-                if directory.encode() in Path(f"/proc/{number}/cmdline").read_bytes():
-                    found.add(number)
-    return found
-
-
 def named(directory: str, processes: dict[Process, int]) -> set[int]:
-    """Processes with the directory in their command lines, whoever has started them."""
-    return {
-        number
-        for parent in set(processes.values())
-        for number in started_in(directory, parent, processes)
-    }
+    """Processes with the directory in their command lines."""
+    found = set()
+    for number, _ in processes:
+        with suppress(OSError):
+            if directory.encode() in Path(f"/proc/{number}/cmdline").read_bytes():
+                found.add(number)
+    return found - {os.getpid()}
+
+
+def started_in(directory: str, by: int, processes: dict[Process, int]) -> set[int]:
+    """Those of them that are children of a process."""
+    children = {process: parent for process, parent in processes.items() if parent == by}
+    return named(directory, children)
 
 
 def main(run: int, directory: str) -> None:
     known: set[Process] = set()
     ended = False
-    while not ended:
+    while not ended:  # Once more when it has ended.
         ended = bool(select.select([sys.stdin], [], [], _EVERY)[0])
         processes = table()
         known |= below(started_in(directory, run, processes), processes)
-        if ended:  # Some may have lost their parent before they were seen.
-            known |= below(named(directory, processes), processes)
     until = time.monotonic() + _PATIENCE
-    while (left := known & set(table())) and time.monotonic() < until:
+    while (left := _left(known, directory)) and time.monotonic() < until:
         for number, _ in left:
             with suppress(ProcessLookupError):
                 os.kill(number, signal.SIGKILL)
         time.sleep(0.1)
     shutil.rmtree(directory, ignore_errors=True)
+
+
+def _left(known: set[Process], directory: str) -> set[Process]:
+    """Those that live, with what they have started since."""
+    processes = table()
+    alive = known & set(processes)
+    roots = {number for number, _ in alive} | named(directory, processes)
+    return below(roots, processes)
 
 
 if __name__ == "__main__":

@@ -260,8 +260,9 @@ class BufferService:
         self._buffer = create_buffer(cfg.policy.other.replay_buffer, exp_name=cfg.exp_name)
         self._snapshot: Any = None
 
-    def add(self, samples: Batch, envstep: int) -> Answer:
-        self._buffer.push(Rows(samples), envstep)
+    def add(self, envstep: int, *parts: Batch) -> Answer:
+        for samples in parts:
+            self._buffer.push(Rows(samples), envstep)
         return None, {}
 
     def draw(self, n_batch: int, batch_size: int, train_iter: int) -> Answer:
