@@ -14,7 +14,7 @@ from itertools import zip_longest
 from statistics import median
 from typing import Any
 
-from benchmarks import parallel, replay, returns, updates
+from benchmarks import chaos, coordinator, parallel, replay, returns, updates
 from benchmarks.collector.report import CASES as COLLECTOR_CASES
 from benchmarks.collector.report import run_cases
 from benchmarks.measure import (
@@ -31,7 +31,7 @@ from benchmarks.measure import (
     stamp,
 )
 
-OTHER_CASES = ("replay", "returns", "updates", "parallel")
+OTHER_CASES = ("replay", "returns", "updates", "parallel", "coordinator", "chaos")
 CASES = ("ppo", "dqn", "sac", "collect", "start", *COLLECTOR_CASES, *OTHER_CASES)
 START_GOAL = 3.0
 
@@ -206,14 +206,18 @@ def main() -> None:
     failures = run_training(args, training) if training else []
     if collecting:
         print(run_cases(collecting, args.peers, args.quick, args.repeats))
-    if "replay" in args.only:
-        print(replay.run(args.peers, args.quick, args.repeats))
     if "returns" in args.only:
         returns.main(args.quick)
-    if "parallel" in args.only:
-        print(parallel.run(args.quick))
-    if "updates" in args.only:
-        print(updates.run(args.peers, args.quick, args.repeats))
+    others = {
+        "replay": lambda: replay.run(args.peers, args.quick, args.repeats),
+        "parallel": lambda: parallel.run(args.quick, args.peers),
+        "coordinator": lambda: coordinator.run(args.quick),
+        "chaos": lambda: chaos.run(args.quick),
+        "updates": lambda: updates.run(args.peers, args.quick, args.repeats),
+    }
+    for case in others:
+        if case in args.only:
+            print(others[case]())
     if failures:
         raise SystemExit(f"failed, see above: {', '.join(failures)}")
 
