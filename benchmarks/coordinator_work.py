@@ -30,7 +30,7 @@ import numpy as np
 
 from ding.config import override
 from ding.entry.parallel import ParallelRun
-from ding.parallel.backend import Call, Factory
+from ding.parallel.backend import Call, Factory, Order
 from ding.utils.limits import Limits
 from dizoo.classic_control.cartpole.config import cartpole_dqn_config, cartpole_ppo_config
 
@@ -52,6 +52,8 @@ class OverError(Exception):
 class Fake:
     """A backend whose services do nothing but answer in time."""
 
+    in_threads = False
+
     def __init__(self, warm_up: float, seconds: float, *, at_once: bool) -> None:
         self._at_once = at_once
         self._due: list[tuple[float, int, Call]] = []
@@ -65,7 +67,7 @@ class Fake:
         self.lags: list[float] = []
         """Of the chunks since then: seconds from their arrival until somebody looked at them."""
 
-    def spawn(self, name: str, factory: Factory) -> Any:
+    def spawn(self, name: str, factory: Factory, role: str = "") -> Any:
         return name
 
     def call(self, service: Any, method: str, *args: Any) -> Call:
@@ -114,8 +116,14 @@ class Fake:
             self.lags.append(time.monotonic() - call.large[0])
         return pickle.loads(call.small)
 
-    def put(self, value: Any) -> Any:
-        return value
+    def held(self, call: Call) -> Any:
+        return call.large
+
+    def room(self, role: str) -> int | None:
+        return None
+
+    def orders(self) -> list[Order]:
+        return []
 
     def kill(self, service: Any) -> None:
         raise AssertionError("nobody hangs here")
@@ -193,7 +201,7 @@ class Echo:
 def ray() -> Iterator[Any]:
     from ding.parallel.ray_backend import RayBackend
 
-    backend = RayBackend()
+    backend = RayBackend.here()
     try:
         yield backend
     finally:

@@ -118,7 +118,9 @@ def main() -> None:
     else:
         key = "policy.collect.collector.collector_num"
         many = override(main_config, {key: args.collectors})
-        with ParallelRun([many, create_config], args.seed, limits) as run:
+        # Rates are those of the processes; until a goal is reached, everything counts.
+        system = {"coordinator": {"head_start": args.case == "goal"}}
+        with ParallelRun([many, create_config, system], args.seed, limits) as run:
             run.progress = clock
             result = run.train()
     seconds = time.perf_counter() - began
