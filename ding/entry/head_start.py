@@ -6,18 +6,21 @@ import threading
 import time
 from collections.abc import Sequence
 
-from ding.parallel.cluster import start_here
+from ding.parallel.cluster import Node, start_here
 from ding.parallel.ray_backend import RayBackend, require_ray
+
+# What is done by then is done sooner alone: processes that start take a core from it.
+ALONE_SECONDS = 8.0
 
 
 class StartingRay:
     """Ray and the processes of a run's services, on their way."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        """`names` of the services that will be wanted."""
+    def __init__(self, names: Sequence[str], delay: float) -> None:
+        """`names` of the services that will be wanted; `delay` seconds until they start."""
         require_ray()
-        self._names = names
-        self._node = start_here()
+        self._names, self._delay = names, delay
+        self._node: Node | None = None
         self._abandoned = threading.Event()
         self._backend: RayBackend | None = None
         self._error: BaseException | None = None
@@ -26,6 +29,9 @@ class StartingRay:
 
     def _start(self) -> None:
         try:
+            if self._abandoned.wait(self._delay):
+                return
+            self._node = start_here()
             self._node.wait_until_up(self._abandoned.is_set)
             if self._abandoned.is_set():
                 return
@@ -46,7 +52,6 @@ class StartingRay:
         while self._thread.is_alive():  # Signals are heard meanwhile.
             time.sleep(0.05)
         if self._error is not None:
-            self._node.stop()
             raise self._error
         assert self._backend is not None
         return self._backend
@@ -57,5 +62,5 @@ class StartingRay:
         self._thread.join()
         if self._backend is not None:
             self._backend.close()
-        else:
+        elif self._node is not None:
             self._node.stop()

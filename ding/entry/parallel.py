@@ -10,10 +10,10 @@ from typing import Any
 from ding.config import compile_config, read_config
 from ding.config.compile import save_compiled
 from ding.config.merge import plain_dict
-from ding.entry.head_start import StartingRay
+from ding.entry.head_start import ALONE_SECONDS, StartingRay
 from ding.entry.interrupt import Interrupt
 from ding.entry.parallel_config import check_parallel, timeout_name, translated
-from ding.entry.progress import Progress
+from ding.entry.progress import Progress, Scalars
 from ding.entry.report import Outcome
 from ding.entry.run import ConfigLike, read_input, threads_for
 from ding.entry.spaces import fit_model_to_env
@@ -28,6 +28,7 @@ from ding.parallel.services import Blueprint
 from ding.policy import create_policy
 from ding.utils.errors import CheckpointError
 from ding.utils.limits import Limits
+from ding.utils.log import WorkerLog
 
 # Env steps of one collect: far more than a call costs, few enough for weights to be new.
 _CHUNK_STEPS = 256
@@ -86,11 +87,13 @@ class ParallelRun:
             self._command = policy.command_mode
             self._blueprint = Blueprint(self.cfg, seed, threads_for(policy, self.cfg.policy))
             self.progress = Progress(str(self.directory), self.limits)
+            self._scalars = Scalars(WorkerLog(str(self.directory), "coordinator"))
             self._interrupt = Interrupt(self.progress.message)
             self._backend = backend if start is None else start()
             self._starting: StartingRay | None = None
             if self._backend is None:
-                self._starting = StartingRay(self._service_names)
+                delay = ALONE_SECONDS if self._begins_here else 0.0
+                self._starting = StartingRay(self._service_names, delay)
         except BaseException:
             self._discard()
             raise
@@ -122,6 +125,10 @@ class ParallelRun:
             self.limits = Limits(**self._saved.limits)
 
     @property
+    def _begins_here(self) -> bool:
+        return self.fleet.head_start and self._saved is None
+
+    @property
     def _service_names(self) -> list[str]:
         learners, collectors = self.fleet.learner_num, self.fleet.collector_num
         names = ["learner"] if learners == 1 else [f"learner{i}" for i in range(learners)]
@@ -130,7 +137,7 @@ class ParallelRun:
 
     def train(self) -> dict[str, Any]:
         if self._starting is not None:
-            if self.fleet.head_start and self._saved is None:
+            if self._begins_here:
                 self._begin_here(self._starting)
                 if self.coordinator.is_done or self._interrupt.asked:
                     return self._concluded(self.coordinator)
@@ -175,11 +182,25 @@ class ParallelRun:
         if found.returns and found is not self._told:
             self._told = found
             self.progress.evaluated(sum(found.returns) / len(found.returns), found.state["best"])
-        n, idle = len(coordinator.collectors), len(coordinator.crew.idle)
-        note = f"collecting {n - idle}/{n}, queued {coordinator.queued}, lag {ledger.lag.last}"
-        if ledger.restarts:
-            note += f", restarts {sum(ledger.restarts.values())}"
+        n, restarts = len(coordinator.collectors), sum(ledger.restarts.values())
+        busy = n - len(coordinator.crew.idle)
+        note = f"collecting {busy}/{n}, queued {coordinator.queued}, lag {ledger.lag.last}"
+        if restarts:
+            note += f", restarts {restarts}"
         self.progress.update(ledger.env_steps, ledger.updates, note)
+        self._scalars.write(
+            {
+                "env_step": ledger.env_steps,
+                "train_iter": ledger.updates,
+                "collectors": n,
+                "collecting": busy,
+                "queued_chunks": coordinator.queued,
+                "lost_chunks": ledger.chunks.lost,
+                "stale_chunks": ledger.chunks.stale,
+                "policy_lag": ledger.lag.last,
+                "restarts": restarts,
+            }
+        )
 
     def _tell_hung(self, worker: Worker, limit: float) -> None:
         self.progress.message(
@@ -211,6 +232,7 @@ class ParallelRun:
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         self._interrupt.__exit__()
+        self._scalars.close()
         if self._backend is not None:
             self._backend.close()
         elif self._starting is not None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import TextIO
 
 from ding.utils.limits import Limits
+from ding.utils.log import WorkerLog
 
 _TERMINAL_SECONDS, _PLAIN_SECONDS = 0.2, 10.0
 
@@ -65,6 +67,30 @@ class Progress:
         """A line that stays."""
         self._stream.write(f"\r\x1b[K{text}\n" if self._live else text + "\n")
         self._stream.flush()
+
+
+class Scalars:
+    """The counters of a run in TensorBoard now and then, with the rates between two looks."""
+
+    _RATES = ("env_step", "train_iter")
+
+    def __init__(self, log: WorkerLog) -> None:
+        self._log = log
+        self._last: tuple[float, Mapping[str, int]] | None = None
+
+    def write(self, values: Mapping[str, int]) -> None:
+        now = time.monotonic()
+        if self._last is not None:
+            seconds, before = now - self._last[0], self._last[1]
+            if seconds < _PLAIN_SECONDS / 2:
+                return
+            rates = {f"{n}_per_s": (values[n] - before[n]) / seconds for n in self._RATES}
+            named = {f"{self._log.worker}_step/{n}": v for n, v in {**values, **rates}.items()}
+            self._log.scalars(named, values["env_step"])
+        self._last = (now, dict(values))
+
+    def close(self) -> None:
+        self._log.close()
 
 
 def _of(n: int, limit: int) -> str:

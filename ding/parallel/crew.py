@@ -50,6 +50,8 @@ class Worker:
     """Of the question under way, one of each service that is asked."""
     waiting: set[Call] = field(default_factory=set)
     """Those of them that are not over."""
+    answers: dict[Call, Any] = field(default_factory=dict)
+    """Of the others."""
     broken: GroupError | None = None
     """What one of several said because another one failed."""
     then: Then | None = None
@@ -158,7 +160,7 @@ class Crew:
     def _forget(self, worker: Worker) -> None:
         for call in worker.calls:
             self._open.pop(call, None)
-        worker.calls, worker.waiting, worker.broken = [], set(), None
+        worker.calls, worker.waiting, worker.answers, worker.broken = [], set(), {}, None
         worker.then = worker.lost = None
         if worker.role == "collector":
             self.idle[worker] = None
@@ -191,7 +193,7 @@ class Crew:
     def _take(self, worker: Worker, call: Call) -> None:
         worker.waiting.discard(call)
         try:
-            self.backend.result(call)
+            worker.answers[call] = self.backend.result(call)
         except AnswerLostError as error:
             lost = worker.lost
             self._forget(worker)
@@ -208,12 +210,12 @@ class Crew:
 
     def _settle(self, worker: Worker) -> None:
         calls, then = worker.calls, worker.then
+        answers = [worker.answers[call] for call in calls]
         self._forget(worker)
         worker.has_answered = True
         if calls[0].method not in _TO_BEGIN:
             worker.losses = 0
         assert then is not None
-        answers = [self.backend.result(call) for call in calls]
         then(calls[0], answers[0] if len(answers) == 1 else _together(answers))
 
     def _recover(self, worker: Worker, error: DingError) -> None:

@@ -229,7 +229,7 @@ class Starting:
 
 @pytest.mark.parametrize("kind", ["dqn", "ppo", "sac"])
 def test_begins_here_and_goes_on_elsewhere(kind: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("ding.entry.parallel.StartingRay", lambda names: Starting(20))
+    monkeypatch.setattr("ding.entry.parallel.StartingRay", lambda names, delay: Starting(20))
     with ParallelRun(pair(kind), 0, Limits(env_step=1500)) as parallel:
         result = parallel.train()
         assert parallel._saved is not None
@@ -245,7 +245,7 @@ def test_what_is_done_before_others_have_started_is_what_a_serial_run_does(
     kind: str, monkeypatch: Any
 ) -> None:
     starting = Starting(10**6)
-    monkeypatch.setattr("ding.entry.parallel.StartingRay", lambda names: starting)
+    monkeypatch.setattr("ding.entry.parallel.StartingRay", lambda names, delay: starting)
     result = parallel_pipeline(pair(kind), 0, max_env_step=1500)
     assert starting.abandoned
     n_sample = pair(kind)[0]["policy"]["collect"]["n_sample"]
