@@ -107,6 +107,7 @@ def _wish(
     args: argparse.Namespace, what: str, role: str, number: int, say: Callable[[str], None]
 ) -> int:
     from ding.entry import dist
+    from ding.parallel.backend import Order
 
     if args.platform == "k8s" and what != "restart":
         raise DingError(
@@ -116,7 +117,8 @@ def _wish(
     if what == "add" and role == "collector" and args.platform == "local":
         name = args.module_name or "collector"
         return dist.offer(args.config, role, name, number, args.address, say)
-    return dist.order(args.config, what, role, number, args.restart_pod_name, say)
+    order = Order(what, role, number, args.restart_pod_name)
+    return dist.order(args.config, order, args.address, say)
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:

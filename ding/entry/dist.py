@@ -16,10 +16,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ding.config import compile_config
 from ding.config.pickled import load_pickled, save_pickled
 from ding.entry.deploy import Deployment, rayjob_text, sbatch_text
 from ding.entry.parallel import ParallelRun
-from ding.entry.parallel_config import translated
+from ding.entry.parallel_config import check_parallel, translated
 from ding.parallel.backend import Order
 from ding.parallel.cluster import (
     LOOPBACK,
@@ -30,6 +31,7 @@ from ding.parallel.cluster import (
     wait_for,
     write_token,
 )
+from ding.parallel.fleet import Fleet
 from ding.parallel.ray_backend import RayBackend, give_order, require_ray
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.limits import Limits
@@ -68,7 +70,12 @@ class Plan:
     def address(self) -> str:
         """Where the coordinator is to be found."""
         place = self.system.get("dist") or {}
-        return f"{place.get('coordinator_host', LOOPBACK)}:{place.get('coordinator_port', _PORT)}"
+        host, port = place.get("coordinator_host"), place.get("coordinator_port", _PORT)
+        if not host:
+            raise DingError(
+                f"{self.path} does not say where the coordinator is: give --address HOST:{port}"
+            )
+        return f"{host}:{port}"
 
     @property
     def token(self) -> Path:
@@ -82,8 +89,8 @@ class Plan:
             raise DingError(f"{path} can be read by others: chmod 600 {path}")
         return path.absolute()
 
-    def close_to_others(self) -> None:
-        close_to_others(self.token, loopback=self.address.startswith(f"{LOOPBACK}:"))
+    def close_to_others(self, address: str) -> None:
+        close_to_others(self.token, loopback=address.startswith(f"{LOOPBACK}:"))
 
 
 def token_of(config: Path) -> Path:
@@ -104,18 +111,13 @@ def write_plan(
     """Everything that the other processes need: the config, the token, and how to launch them."""
     main, create, system = configs
     require_ray()
-    *_, fleet = translated(main, create, system)
+    fleet = _checked(main, create, system, seed)
     path = Path(Path(config).name + ".pkl")
     host = options.get("coordinator_host") or (LOOPBACK if platform == "local" else "")
     port = options.get("coordinator_port") or (free_port() if platform == "local" else _PORT)
     place = {"platform": platform, "coordinator_host": host, "coordinator_port": port}
-    data = {
-        "main_config": main,
-        "create_config": create,
-        "system_config": {**(system or {}), "dist": place},
-        "seed": seed,
-    }
-    save_pickled(path, data)
+    parts = {"main_config": main, "create_config": create}
+    save_pickled(path, {**parts, "system_config": {**(system or {}), "dist": place}, "seed": seed})
     write_token(token_of(path))
     tell(f"wrote {path}")
     tell(f"wrote {token_of(path)}: whoever has it can join the run and run code in it")
@@ -125,29 +127,37 @@ def write_plan(
             for i in range(number):
                 tell(f"  ding -m dist --module {role} --module-name {role}{i} -c {path} &")
         tell(f"  ding -m dist --module coordinator -c {path}")
-        return
-    chosen = {
-        name: options[name]
-        for name in (
-            *("learner_hosts", "collector_hosts", "cpus", "gpus", "memory", "namespace", "image"),
-        )
-        if options.get(name)
-    }
+    else:
+        _write_launch_file(Path(config), path, platform, fleet, {**options, **place}, tell)
+
+
+def _checked(main: Any, create: Any, system: Any, seed: int) -> Fleet:
+    """Find out here, and not on a cluster, what is wrong with a config."""
+    main, create, fleet = translated(main, create, system)
+    cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+    check_parallel(cfg, fleet)
+    return fleet
+
+
+def _write_launch_file(
+    config: Path, path: Path, platform: str, fleet: Fleet, options: Mapping[str, Any], tell: Tell
+) -> None:
+    hosts, sizes = ("learner_hosts", "collector_hosts"), ("cpus", "gpus", "memory")
+    names = (*hosts, *sizes, "namespace", "image", "coordinator_port")
     deployment = Deployment(
         config=str(path),
-        name=options.get("coordinator_name") or Path(config).stem.replace("_", "-"),
+        name=options.get("coordinator_name") or config.stem.replace("_", "-"),
         learner_num=fleet.learner_num,
         collector_num=fleet.collector_num,
-        coordinator_port=port,
         ray_version=version("ray"),
-        **chosen,
+        **{name: options[name] for name in names if options.get(name)},
     )
     text, end, launch = (
         (sbatch_text(deployment), ".sbatch", "sbatch")
         if platform == "slurm"
-        else (rayjob_text(deployment), ".rayjob.yaml", "kubectl create -f")
+        else (rayjob_text(deployment), ".rayjob.yaml", "kubectl apply -f")
     )
-    file = Path(Path(config).name + end)
+    file = Path(config.name + end)
     file.write_text(text, encoding="utf-8")
     tell(f"wrote {file}; submit it with: {launch} {file}")
 
@@ -166,7 +176,7 @@ def coordinate(
     plan = Plan.read(config)
     require_ray()
     if address is None:
-        plan.close_to_others()
+        plan.close_to_others(plan.address)
         if answers(plan.address):
             raise DingError(
                 f"somebody listens at {plan.address} already: another coordinator of this run? "
@@ -212,11 +222,11 @@ def offer(config: str, role: str, name: str, number: int, address: str | None, t
     """Join the run and offer room for `number` services, until the run or this process ends."""
     plan = Plan.read(config)
     require_ray()
-    plan.close_to_others()
-    stop = threading.Event()
-    for number_ in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number_, lambda *_: stop.set())
     where, patience = address or plan.address, _PATIENCE
+    plan.close_to_others(where)
+    stop = threading.Event()
+    for told in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(told, lambda *_: stop.set())
     tell(f"{name}: waiting for the coordinator at {where}")
     while wait_for(where, patience, stop.is_set):
         node = Node(where, head=False, offers={role: number})
@@ -238,12 +248,13 @@ def learners_of(config: str) -> int:
     return fleet.learner_num
 
 
-def order(config: str, what: str, role: str, number: int, name: str | None, tell: Tell) -> int:
+def order(config: str, order: Order, address: str | None, tell: Tell) -> int:
     """Have a run that goes on use more or fewer services, or begin some of them anew."""
     plan = Plan.read(config)
-    if not answers(plan.address):
-        raise DingError(f"no coordinator at {plan.address}: is the run of {config} going on?")
-    plan.close_to_others()
-    give_order(plan.address, Order(what, role, number, name))
-    tell(f"told the coordinator at {plan.address} to {what} {name or f'{number} {role}'}")
+    where = address or plan.address
+    if not answers(where):
+        raise DingError(f"no coordinator at {where}: is the run of {config} going on?")
+    plan.close_to_others(where)
+    give_order(where, order)
+    tell(f"told the coordinator at {where} to {order.words}")
     return 0

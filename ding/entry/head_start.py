@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from ding.parallel.cluster import Node, start_here
+from ding.parallel.cluster import Node, dashboard_options, start_here
 from ding.parallel.ray_backend import RayBackend, require_ray
 
 # What is done by then is done sooner alone: processes that start take a core from it.
@@ -16,10 +16,11 @@ ALONE_SECONDS = 8.0
 class StartingRay:
     """Ray and the processes of a run's services, on their way."""
 
-    def __init__(self, names: Sequence[str], delay: float) -> None:
+    def __init__(self, names: Sequence[str], delay: float, *, dashboard: bool = False) -> None:
         """`names` of the services that will be wanted; `delay` seconds until they start."""
         require_ray()
-        self._names, self._delay = names, delay
+        dashboard_options(dashboard)  # Raises now what would be raised later.
+        self._names, self._delay, self._dashboard = names, delay, dashboard
         self._node: Node | None = None
         self._abandoned = threading.Event()
         self._backend: RayBackend | None = None
@@ -31,7 +32,7 @@ class StartingRay:
         try:
             if self._abandoned.wait(self._delay):
                 return
-            self._node = start_here()
+            self._node = start_here(self._dashboard)
             self._node.wait_until_up(self._abandoned.is_set)
             if self._abandoned.is_set():
                 return

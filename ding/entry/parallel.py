@@ -20,6 +20,7 @@ from ding.entry.spaces import fit_model_to_env
 from ding.entry.state import check_same_config, discard, find_run
 from ding.envs import get_vec_env_setting, manager_of
 from ding.parallel.backend import Backend, InlineBackend
+from ding.parallel.cluster import DASHBOARD
 from ding.parallel.coordinator import Coordinator, Found
 from ding.parallel.crew import Worker
 from ding.parallel.fleet import Fleet
@@ -93,7 +94,8 @@ class ParallelRun:
             self._starting: StartingRay | None = None
             if self._backend is None:
                 delay = ALONE_SECONDS if self._begins_here else 0.0
-                self._starting = StartingRay(self._service_names, delay)
+                shown = self.fleet.dashboard
+                self._starting = StartingRay(self._service_names, delay, dashboard=shown)
         except BaseException:
             self._discard()
             raise
@@ -143,6 +145,8 @@ class ParallelRun:
                     return self._concluded(self.coordinator)
                 self._saved = load_manifest(self.directory)
             self._backend = self._starting.taken()
+            if self.fleet.dashboard:
+                self.progress.message(f"Ray's dashboard: http://{DASHBOARD}")
         assert self._backend is not None
         chunk = _chunk_of(self.cfg.policy)
         self._coordinate(self._backend, self.fleet, chunk, lambda: self._interrupt.asked)

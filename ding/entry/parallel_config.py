@@ -51,12 +51,8 @@ def translated(main: Any, create: Any, system: Any) -> tuple[Any, Any, Fleet]:
         if collector.get("type") in _FORMER_TYPES:
             create["collector"] = {"type": _FORMER_TYPES[collector["type"]]}
     lag = _above_zero(system, "max_policy_lag", float("inf"), "updates")
-    head_start = ((system or {}).get("coordinator") or {}).get("head_start", True)
-    if not isinstance(head_start, bool):
-        raise ConfigError(
-            f"system_config.coordinator.head_start = {head_start!r}: must be True or False"
-        )
-    return main, create, Fleet(collectors, _timeouts(system), learners, lag, head_start)
+    wishes = _flag(system, "head_start", True), _flag(system, "dashboard", False)
+    return main, create, Fleet(collectors, _timeouts(system), learners, lag, *wishes)
 
 
 def _number(main: Any, path: str, default: int) -> int:
@@ -72,8 +68,19 @@ def _timeouts(system: Mapping[str, Any] | None) -> dict[str, float]:
     }
 
 
+def _flag(system: Mapping[str, Any] | None, name: str, default: bool) -> bool:
+    value = _setting(system, name, default)
+    if not isinstance(value, bool):
+        raise ConfigError(f"system_config.coordinator.{name} = {value!r}: must be True or False")
+    return value
+
+
+def _setting(system: Mapping[str, Any] | None, name: str, default: Any) -> Any:
+    return ((system or {}).get("coordinator") or {}).get(name, default)
+
+
 def _above_zero(system: Mapping[str, Any] | None, name: str, default: float, unit: str) -> float:
-    value = ((system or {}).get("coordinator") or {}).get(name, default)
+    value = _setting(system, name, default)
     if not isinstance(value, (int, float)) or not value > 0:
         raise ConfigError(f"system_config.coordinator.{name} = {value!r}: must be {unit} above 0")
     return float(value)

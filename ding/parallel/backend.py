@@ -58,6 +58,12 @@ class Order:
     name: str | None = None
     """Of the one to restart; all of the role otherwise."""
 
+    @property
+    def words(self) -> str:
+        if self.what == "restart":
+            return f"restart {self.name or f'every {self.role}'}"
+        return f"{self.what} {self.number} {self.role}{'s' * (self.number > 1)}"
+
 
 class Backend(Protocol):
     in_threads: bool

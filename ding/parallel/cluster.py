@@ -16,11 +16,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from ding.utils.errors import DingError
 
 LOOPBACK = "127.0.0.1"
+DASHBOARD = f"{LOOPBACK}:8265"
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",
@@ -97,18 +99,22 @@ class Node:
         head: bool,
         offers: Mapping[str, int],
         directory: Path | None = None,
+        dashboard: bool = False,
     ) -> None:
-        """`offers`: how many services of which role may be put here."""
+        """`offers`: how many services of which role may be put here.
+
+        `dashboard`: have the head show Ray's own pages at `DASHBOARD`.
+        """
         self.address, self._is_head = address, head
         host, port = address.rsplit(":", 1)
-        self._directory = directory or new_directory()
-        self._guard = Guard(self._directory)
         resources = json.dumps({f"ding_{role}": n for role, n in offers.items()})
         where = (
-            ["--head", f"--port={port}", "--include-dashboard=false"]
+            ["--head", f"--port={port}", *dashboard_options(dashboard)]
             if head
             else [f"--address={address}"]
         )
+        self._directory = directory or new_directory()
+        self._guard = Guard(self._directory)
         # A directory of its own: nodes that start at once on one machine would share sockets.
         where += [f"--temp-dir={self._directory}", "--dashboard-agent-listen-port=0"]
         env = dict(os.environ)
@@ -153,13 +159,27 @@ class Node:
         self._process.wait(10)
 
 
-def start_here() -> Node:
+def dashboard_options(dashboard: bool) -> list[str]:
+    if not dashboard:
+        return ["--include-dashboard=false"]
+    if find_spec("aiohttp") is None:
+        raise DingError(
+            "system_config.coordinator.dashboard = True needs more of Ray; install it with: "
+            "pip install 'ray[default]'"
+        )
+    host, port = DASHBOARD.rsplit(":", 1)
+    return ["--include-dashboard=true", f"--dashboard-host={host}", f"--dashboard-port={port}"]
+
+
+def start_here(dashboard: bool = False) -> Node:
     """Ray for a run on this machine alone; its address is not up yet."""
     directory = new_directory()
     token = directory / "token"
     write_token(token, token_of_process())
     close_to_others(token, loopback=True)
-    return Node(f"{LOOPBACK}:{free_port()}", head=True, offers={}, directory=directory)
+    return Node(
+        f"{LOOPBACK}:{free_port()}", head=True, offers={}, directory=directory, dashboard=dashboard
+    )
 
 
 def answers(address: str) -> bool:

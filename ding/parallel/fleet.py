@@ -25,6 +25,8 @@ class Fleet:
     """Updates since the weights that a chunk was collected with; older ones are not learned."""
     head_start: bool = True
     """Train in this process until the others have started."""
+    dashboard: bool = False
+    """Have Ray show its own pages, on this machine alone."""
     in_step: bool = False
     """Collect only when all is learned, as serial runs do."""
 
@@ -84,7 +86,7 @@ class Manning:
     # --- orders --------------------------------------------------------------------------------
 
     def _obey(self, order: Order) -> None:
-        self._tell(f"told to {order.what} {order.name or f'{order.number} {order.role}'}")
+        self._tell(f"told to {order.words}")
         if order.what == "restart":
             self._restart(order)
         elif order.role == "learner":

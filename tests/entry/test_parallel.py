@@ -229,7 +229,7 @@ class Starting:
 
 @pytest.mark.parametrize("kind", ["dqn", "ppo", "sac"])
 def test_begins_here_and_goes_on_elsewhere(kind: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("ding.entry.parallel.StartingRay", lambda names, delay: Starting(20))
+    monkeypatch.setattr("ding.entry.parallel.StartingRay", lambda *_, **__: Starting(20))
     with ParallelRun(pair(kind), 0, Limits(env_step=1500)) as parallel:
         result = parallel.train()
         assert parallel._saved is not None
@@ -245,7 +245,7 @@ def test_what_is_done_before_others_have_started_is_what_a_serial_run_does(
     kind: str, monkeypatch: Any
 ) -> None:
     starting = Starting(10**6)
-    monkeypatch.setattr("ding.entry.parallel.StartingRay", lambda names, delay: starting)
+    monkeypatch.setattr("ding.entry.parallel.StartingRay", lambda *_, **__: starting)
     result = parallel_pipeline(pair(kind), 0, max_env_step=1500)
     assert starting.abandoned
     n_sample = pair(kind)[0]["policy"]["collect"]["n_sample"]
@@ -327,8 +327,9 @@ def test_settings_must_make_sense(path: str, value: Any, message: str) -> None:
     main, create = pair("dqn")
     with pytest.raises(ConfigError, match=message):
         translated(override(main, {path: value}), create, None)
-    with pytest.raises(ConfigError, match="learner_task_timeout = 0"):
-        translated(main, create, {"coordinator": {"learner_task_timeout": 0}})
+    for name, value in (("learner_task_timeout", 0), ("max_policy_lag", -1), ("head_start", 3)):
+        with pytest.raises(ConfigError, match=f"{name} = {value}: must be"):
+            translated(main, create, {"coordinator": {name: value}})
 
 
 def test_what_fails_at_once_leaves_nothing_behind() -> None:
