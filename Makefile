@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constrain
 SOURCES := ding dizoo tests $(wildcard benchmarks ledger)
 SEED ?= 0
 
-.PHONY: help train test test-compile lint bench ledger ledger-check check clean
+.PHONY: help train test test-compile test-cluster lint bench ledger ledger-check check clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -41,6 +41,10 @@ test: lint  ## format, lint, types and tests with coverage
 test-compile: export DING_COMPILE_TESTS = 1
 test-compile: $(STAMP)  ## compiled updates of every algorithm against eager ones; takes long
 	$(BIN)/python -m pytest -n 2 -k test_compiled tests/policy </dev/null
+
+test-cluster: export DING_CLUSTER_TESTS = 1
+test-cluster: $(STAMP)  ## the SLURM script with Ray on two pretended nodes; needs root
+	$(BIN)/python -m pytest tests/entry/test_deploy_ray.py </dev/null
 
 lint: $(STAMP)  ## format, lint and types only
 	$(BIN)/ruff format --check $(SOURCES)

@@ -6,7 +6,6 @@ by instruction: only those that make plain data may be in it.
 
 from __future__ import annotations
 
-import os
 import pickle
 import pickletools
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ding.config.hints import plain_scalar
-from ding.utils.checkpoint import flush_directory
+from ding.utils.checkpoint import whole_file
 from ding.utils.errors import ConfigError
 
 _VERSION = 1
@@ -48,7 +47,8 @@ def save_pickled(path: str | Path, data: Mapping[str, Any]) -> None:
             f"{path}: the config takes {len(raw)} bytes, {_MOST_BYTES} at most; name large data "
             "by the path of its file"
         )
-    _write(path, raw)
+    with whole_file(path) as file:
+        file.write(raw)
 
 
 def load_pickled(path: str | Path) -> dict[str, Any]:
@@ -164,17 +164,3 @@ def _read(path: Path) -> bytes:
     if len(raw) > _MOST_BYTES:
         raise ConfigError(f"'{path}' is larger than {_MOST_BYTES} bytes: no config; {_AGAIN}")
     return raw
-
-
-def _write(path: Path, raw: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    flush_directory(path.parent)

@@ -55,10 +55,10 @@ class Manning:
 
     def _fit(self) -> None:
         crew, room = self._crew, self._crew.backend.room("collector")
-        wished = self._fleet.collector_num if room is None else room
-        crew.wanted = wished if self._most is None else min(wished, self._most)
-        if room is None and self._most is not None:
-            crew.wanted = self._most
+        if room is None:
+            crew.wanted = self._most or self._fleet.collector_num
+        else:
+            crew.wanted = room if self._most is None else min(room, self._most)
         for _ in range(crew.wanted - len(crew.collectors)):
             crew.hire("collector")
         # Of those too many, lost ones are dismissed when that is noticed; these never came.

@@ -7,14 +7,13 @@ one move when all of them are whole, so that what it names can always be resumed
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ding.parallel.backend import Call, ServiceLostError, ignore
-from ding.utils.checkpoint import flush_directory
+from ding.utils.checkpoint import whole_file
 from ding.utils.errors import CheckpointError
 from ding.utils.limits import Limits
 
@@ -142,13 +141,8 @@ class Saving:
     def _put_in_place(self) -> None:
         assert self._coming is not None
         saved, self._coming = Saved(**self._coming), None
-        coming = self._directory / f".{MANIFEST}.tmp"
-        with coming.open("w", encoding="utf-8") as file:
-            json.dump(asdict(saved), file)
-            file.flush()
-            os.fsync(file.fileno())
-        coming.replace(self._directory / MANIFEST)
-        flush_directory(self._directory)
+        with whole_file(self._directory / MANIFEST) as file:
+            file.write(json.dumps(asdict(saved)).encode())
         kept = {saved.learner, saved.buffer}
         for file_ in self._directory.glob("parallel_*_*.*"):
             if file_.name not in kept:

@@ -21,6 +21,7 @@ from ding.parallel.together import (
     check_shared_config,
     check_shared_policy,
     indivisible,
+    own_address,
 )
 from ding.policy import create_policy, get_random_policy
 from ding.torch_utils.group import (
@@ -155,7 +156,8 @@ class LearnerService:
     def open_group(self) -> Answer:
         """Of rank 0: where all are to meet."""
         cancel_meeting(self._meeting)
-        self._meeting = open_meeting(self._world, in_threads=self._in_threads)
+        threads = self._in_threads
+        self._meeting = open_meeting(self._world, host=own_address(), in_threads=threads)
         return None, {"meeting": self._meeting}
 
     def join_group(self, meeting: str) -> Answer:

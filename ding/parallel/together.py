@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,14 @@ from ding.torch_utils.optim import Adam
 from ding.torch_utils.optimizers import AdamW, RMSprop
 from ding.utils.errors import ConfigError
 from ding.utils.log import WorkerLog
+
+
+def own_address() -> str:
+    """Of this machine, as other learners know it."""
+    ray = sys.modules.get("ray")
+    if ray is None or not ray.is_initialized():
+        return "127.0.0.1"
+    return str(ray.util.get_node_ip_address())
 
 
 class NoLog(WorkerLog):

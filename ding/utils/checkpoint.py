@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -15,16 +17,15 @@ from ding.utils.errors import CheckpointError
 _NUMPY = "__ndarray__"
 
 
-def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
-    """Write under a temporary name, flush, then rename: a reader never sees half a file."""
-    import torch
-
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """To write under a temporary name, flush, then rename: a reader never sees half a file."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            torch.save(_pack(state), file)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -32,6 +33,14 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
         temporary.unlink(missing_ok=True)
         raise
     flush_directory(path.parent)
+
+
+def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
+    """Write all of it or nothing."""
+    import torch
+
+    with whole_file(path) as file:
+        torch.save(_pack(state), file)
 
 
 def load_checkpoint(

@@ -17,8 +17,11 @@ import pytest
 from ding.entry.deploy import Deployment, sbatch_text
 
 pytestmark = pytest.mark.skipif(
-    find_spec("ray") is None or os.geteuid() != 0 or not shutil.which("ip"),
-    reason="needs Ray, and root for the networks of pretended nodes",
+    "DING_CLUSTER_TESTS" not in os.environ
+    or find_spec("ray") is None
+    or os.geteuid() != 0
+    or not shutil.which("ip"),
+    reason="make test-cluster; needs Ray, and root for the networks of pretended nodes",
 )
 
 SCONTROL = """#!/bin/bash

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ding.utils.checkpoint import whole_file
 from ding.utils.errors import CheckpointError
 from ding.utils.plain import NotPlainError, from_plain, to_plain
 
@@ -43,22 +44,12 @@ class Source:
 
 def write(path: str | Path, meta: Mapping[str, Any], sources: Mapping[str, Source]) -> None:
     """Under a temporary name until it is whole and on disk."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(MAGIC)
-            head = _write_parts(file, meta, sources)
-            file.write(head)
-            file.write(struct.pack("<QI", len(head), zlib.crc32(head)))
-            file.write(MAGIC)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        file.write(MAGIC)
+        head = _write_parts(file, meta, sources)
+        file.write(head)
+        file.write(struct.pack("<QI", len(head), zlib.crc32(head)))
+        file.write(MAGIC)
 
 
 def _write_parts(file: BinaryIO, meta: Mapping[str, Any], sources: Mapping[str, Source]) -> bytes:
