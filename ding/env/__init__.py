@@ -18,6 +18,7 @@ from ding.envs import (
     get_vec_env_setting,
     is_truncated,
     load_flight,
+    manager_of,
     replay_flight,
 )
 
@@ -39,5 +40,6 @@ __all__ = [
     "get_vec_env_setting",
     "is_truncated",
     "load_flight",
+    "manager_of",
     "replay_flight",
 ]

@@ -1,7 +1,8 @@
 """Checkpoints of a parallel run: learner, buffer and ledger as they were at one moment.
 
-The parts are files of their own; a manifest names those that belong together. It is replaced in
-one move when all of them are whole, so that what it names can always be resumed.
+The parts are files of their own, in `policy/` and `data/`; a manifest in `ckpt/` names those that
+belong together. It is replaced in one move when all of them are whole, so that what it names can
+always be resumed.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Saved:
 
     number: int
     learner: str
+    """Where its part is, in the directory of the run; so the next."""
     buffer: str | None
     ledger: dict[str, Any]
     found: dict[str, Any]
@@ -45,7 +47,7 @@ def load_manifest(directory: Path) -> Saved:
         saved = Saved(**plain)
     except (OSError, ValueError, TypeError) as error:
         raise CheckpointError(f"'{directory}' can't be resumed: {path}: {error}") from error
-    missing = [n for n in (saved.learner, saved.buffer) if n and not (path.parent / n).is_file()]
+    missing = [n for n in (saved.learner, saved.buffer) if n and not (directory / n).is_file()]
     if saved.version != _VERSION or missing:
         why = f"{', '.join(missing)} is missing" if missing else "another version of ding wrote it"
         raise CheckpointError(f"'{directory}' can't be resumed: {why}")
@@ -58,7 +60,7 @@ class Saving:
     def __init__(
         self, coordinator: Coordinator, cfg: Any, limits: Limits, resumed: Saved | None
     ) -> None:
-        self._c, self._directory = coordinator, Path(cfg.exp_name) / "ckpt"
+        self._c, self._directory = coordinator, Path(cfg.exp_name)
         self._every = cfg.checkpoint_seconds
         self._last = resumed
         self._number = resumed.number if resumed else 0
@@ -107,12 +109,12 @@ class Saving:
         """Both parts as they are now; the buffer writes its own in the background."""
         c, self.wants_quiet = self._c, False
         self._number += 1
-        names = {"learner": f"parallel_{self._number}_learner.pth.tar", "buffer": None}
+        names = {"learner": f"policy/learner_{self._number}.pth.tar", "buffer": None}
         self._open = {"learner"}
         learner = str(self._directory / str(names["learner"]))
         c.ask(c.learner, self._learner_saved, "save", learner, lost=self._give_up)
         if c.buffer is not None:
-            names["buffer"] = f"parallel_{self._number}_buffer.bin"
+            names["buffer"] = f"data/buffer_{self._number}.bin"
             self._open |= {"buffer"}
             path = str(self._directory / str(names["buffer"]))
             c.ask(c.buffer, ignore, "save", path, lost=self._give_up)
@@ -141,12 +143,12 @@ class Saving:
     def _put_in_place(self) -> None:
         assert self._coming is not None
         saved, self._coming = Saved(**self._coming), None
-        with whole_file(self._directory / MANIFEST) as file:
+        with whole_file(self._directory / "ckpt" / MANIFEST) as file:
             file.write(json.dumps(asdict(saved)).encode())
-        kept = {saved.learner, saved.buffer}
-        for file_ in self._directory.glob("parallel_*_*.*"):
-            if file_.name not in kept:
-                file_.unlink()
+        kept = {self._directory / name for name in (saved.learner, saved.buffer) if name}
+        for pattern in ("policy/learner_*.pth.tar", "data/buffer_*.bin"):
+            for old in set(self._directory.glob(pattern)) - kept:
+                old.unlink()
         self._last, self._due = saved, time.monotonic() + self._every
         self.count += 1
 

@@ -78,6 +78,8 @@ def test_runs_to_its_limit(kind: str) -> None:
     directory = Path(result["exp_name"])
     for name in ("result.json", "curve.png", "total_config.py", f"ckpt/{MANIFEST}", "log"):
         assert (directory / name).exists(), name
+    assert len(list((directory / "policy").iterdir())) == 1
+    assert kind == "ppo" or len(list((directory / "data").iterdir())) == 1
     assert (directory / "ckpt" / f"iteration_{result['train_iter']}.pth.tar").is_file()
 
 

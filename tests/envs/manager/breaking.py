@@ -64,7 +64,7 @@ class SlowResets(CountingEnv):
 
     def reset(self, **kwargs: Any) -> np.ndarray:
         if self.episode >= 0:
-            time.sleep(0.06)
+            time.sleep(0.2)
         return super().reset(**kwargs)
 
 
