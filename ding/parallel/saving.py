@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MANIFEST = "parallel_state.json"
 _VERSION = 2
+# Between two questions whether the buffer is written: they would keep it from being so.
+_LOOK_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class Saving:
         self.count = 0
         """Checkpoints that were put in place."""
         self.wants_quiet = False
+        self._look_due = 0.0
         self._open: set[str] = set()
         self._coming: dict[str, Any] | None = None
 
@@ -101,7 +104,9 @@ class Saving:
         if self.wants_quiet and c.learner.idle and (c.buffer is None or c.buffer.idle):
             self._take()
         elif c.buffer is not None and "buffer" in self._open and c.buffer.idle:
-            c.ask(c.buffer, self._look, "is_saved", lost=self._give_up)
+            if time.monotonic() >= self._look_due:
+                self._look_due = time.monotonic() + _LOOK_SECONDS
+                c.ask(c.buffer, self._look, "is_saved", lost=self._give_up)
         elif self._coming is not None and not self._open:
             self._put_in_place()
 
