@@ -74,7 +74,7 @@ def test_draws_in_proportion_and_weights_are_those_of_the_paper() -> None:
         drawn = columns(buffer.sample(4))
         np.add.at(counts, drawn["x"], 1)
         assert drawn["IS"] == pytest.approx((weights / weights.max())[drawn["x"]], rel=1e-4)
-    assert counts / counts.sum() == pytest.approx(share, abs=0.02)
+    assert counts / counts.sum() == pytest.approx(share, abs=0.04)
 
 
 def test_draws_are_stratified() -> None:
