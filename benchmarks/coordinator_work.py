@@ -30,7 +30,7 @@ import numpy as np
 
 from ding.config import override
 from ding.entry.parallel import ParallelRun
-from ding.parallel.backend import Call, Factory, Order
+from ding.parallel.backend import Backend, Call, Factory
 from ding.utils.limits import Limits
 from dizoo.classic_control.cartpole.config import cartpole_dqn_config, cartpole_ppo_config
 
@@ -49,10 +49,8 @@ class OverError(Exception):
     """The time is up."""
 
 
-class Fake:
+class Fake(Backend):
     """A backend whose services do nothing but answer in time."""
-
-    in_threads = False
 
     def __init__(self, warm_up: float, seconds: float, *, at_once: bool) -> None:
         self._at_once = at_once
@@ -115,15 +113,6 @@ class Fake:
         if call.method == "collect" and self.on_start is None:
             self.lags.append(time.monotonic() - call.large[0])
         return pickle.loads(call.small)
-
-    def held(self, call: Call) -> Any:
-        return call.large
-
-    def room(self, role: str) -> int | None:
-        return None
-
-    def orders(self) -> list[Order]:
-        return []
 
     def kill(self, service: Any) -> None:
         raise AssertionError("nobody hangs here")

@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
         description="Train and evaluate decision-making policies.",
         epilog="example: ding -m serial -e cartpole -p dqn -s 0",
         allow_abbrev=False,
+        parents=[cli_dist.parser()],
     )
     p.add_argument("-v", "--version", action="version", version=f"ding {__version__}")
     p.add_argument("-q", "--query-registry", metavar="NAME", help="list what a registry knows")
@@ -59,7 +60,6 @@ def parser() -> argparse.ArgumentParser:
         "--trust", action="store_true", help="with -m replay: run code that the file names"
     )
     p.add_argument("--profile", metavar="DIR", help="write where the time goes into DIR")
-    cli_dist.add_options(p)
     return p
 
 

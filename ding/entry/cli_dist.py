@@ -11,17 +11,11 @@ from ding.utils.errors import DingError, nearest
 PLATFORMS = ("local", "slurm", "k8s")
 MODULES = ("config", "coordinator", "learner", "collector", "learner_aggregator", "spawn_learner")
 ROLES = ("collector", "learner")
-# Options of this mode, by the names that they have after parsing.
-OPTIONS = (
-    *("module", "module_name", "address", "add", "delete", "restart", "restart_pod_name"),
-    *("coordinator_host", "coordinator_port", "learner_hosts", "collector_hosts", "kubeconfig"),
-    *("coordinator_name", "namespace", "replicas", "cpus", "gpus", "memory", "image"),
-    *("learner_port", "collector_port", "aggregator_host", "aggregator_port"),
-    *("enable_total_log", "disable_flask_log"),
-)
 
 
-def add_options(p: argparse.ArgumentParser) -> None:
+def parser() -> argparse.ArgumentParser:
+    """Of the options of this mode alone, for the command's own parser to take over."""
+    p = argparse.ArgumentParser(add_help=False)
     d = p.add_argument_group("with -m dist")
     d.add_argument("-M", "--module", help=f"which part to run: {', '.join(MODULES)}")
     d.add_argument("--module-name", metavar="NAME", help="its name in messages")
@@ -46,6 +40,11 @@ def add_options(p: argparse.ArgumentParser) -> None:
     d.add_argument("-agh", "--aggregator-host", help=argparse.SUPPRESS)
     for name in ("--enable-total-log", "--disable-flask-log", "--kubeconfig"):
         d.add_argument(name, help=argparse.SUPPRESS)
+    return p
+
+
+# By the names that they have after parsing.
+OPTIONS = tuple(vars(parser().parse_args([])))
 
 
 def check_options(args: argparse.Namespace) -> None:

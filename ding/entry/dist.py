@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -32,7 +31,7 @@ from ding.parallel.cluster import (
     write_token,
 )
 from ding.parallel.fleet import Fleet
-from ding.parallel.ray_backend import RayBackend, give_order, require_ray
+from ding.parallel.ray_backend import ClusterBackend, give_order, require_ray
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.limits import Limits
 
@@ -185,28 +184,17 @@ def coordinate(
     elif not any(name in os.environ for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")):
         close_to_others(plan.token, loopback=False)
     configs = [_absolute(plan.main), plan.create, plan.system]
-    with ExitStack() as stack:
 
-        def start() -> RayBackend:
-            return RayBackend(stack.enter_context(_head(plan, address)))
+    def start(fleet: Fleet) -> ClusterBackend:
+        if address is not None:
+            return ClusterBackend(address)
+        head = Node(plan.address, head=True, offers={}, dashboard=fleet.dashboard)
+        head.wait_until_up()
+        return ClusterBackend(plan.address, head)
 
-        chosen = plan.seed if seed is None else seed
-        run = ParallelRun(configs, chosen, limits, resume, start=start, or_begin=True)
-        with run:
-            return run.train()
-
-
-@contextmanager
-def _head(plan: Plan, address: str | None) -> Iterator[str]:
-    if address is not None:
-        yield address
-        return
-    node = Node(plan.address, head=True, offers={})
-    try:
-        node.wait_until_up()
-        yield plan.address
-    finally:
-        node.stop()
+    chosen = plan.seed if seed is None else seed
+    with ParallelRun(configs, chosen, limits, resume, start=start, or_begin=True) as run:
+        return run.train()
 
 
 def _absolute(main: Mapping[str, Any]) -> dict[str, Any]:

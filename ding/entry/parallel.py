@@ -20,7 +20,6 @@ from ding.entry.spaces import fit_model_to_env
 from ding.entry.state import check_same_config, discard, find_run
 from ding.envs import get_vec_env_setting, manager_of
 from ding.parallel.backend import Backend, InlineBackend
-from ding.parallel.cluster import DASHBOARD
 from ding.parallel.coordinator import Coordinator, Found
 from ding.parallel.crew import Worker
 from ding.parallel.fleet import Fleet
@@ -47,7 +46,8 @@ def parallel_pipeline(
     """Train what a config describes, a serial one or one for parallel runs; returns the result.
 
     Everything lives on this machine, reachable from here alone. `backend` says where services are
-    put; by default they are Ray actors.
+    put. By default the run begins in this process and, if it is not done in a few seconds, goes on
+    with Ray actors (`system_config.coordinator.head_start`).
     """
     limits = Limits(int(max_train_iter), int(max_env_step))
     with ParallelRun(input_cfg, seed, limits, resume, backend) as run:
@@ -63,7 +63,7 @@ class ParallelRun:
         resume: str | Path | bool = False,
         backend: Backend | None = None,
         *,
-        start: Callable[[], Backend] | None = None,
+        start: Callable[[Fleet], Backend] | None = None,
         or_begin: bool = False,
     ) -> None:
         """`start` makes the backend once the config is known to be right.
@@ -90,7 +90,7 @@ class ParallelRun:
             self.progress = Progress(str(self.directory), self.limits)
             self._scalars = Scalars(WorkerLog(str(self.directory), "coordinator"))
             self._interrupt = Interrupt(self.progress.message)
-            self._backend = backend if start is None else start()
+            self._backend = backend if start is None else start(self.fleet)
             self._starting: StartingRay | None = None
             if self._backend is None:
                 delay = ALONE_SECONDS if self._begins_here else 0.0
@@ -145,9 +145,9 @@ class ParallelRun:
                     return self._concluded(self.coordinator)
                 self._saved = load_manifest(self.directory)
             self._backend = self._starting.taken()
-            if self.fleet.dashboard:
-                self.progress.message(f"Ray's dashboard: http://{DASHBOARD}")
         assert self._backend is not None
+        if self._backend.dashboard is not None:
+            self.progress.message(f"Ray's dashboard: {self._backend.dashboard}")
         chunk = _chunk_of(self.cfg.policy)
         self._coordinate(self._backend, self.fleet, chunk, lambda: self._interrupt.asked)
         return self._concluded(self.coordinator)

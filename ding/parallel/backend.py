@@ -11,9 +11,10 @@ import queue
 import threading
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from ding.utils.errors import DingError
 
@@ -65,38 +66,51 @@ class Order:
         return f"{self.what} {self.number} {self.role}{'s' * (self.number > 1)}"
 
 
-class Backend(Protocol):
-    in_threads: bool
-    """Whether services share this process."""
+class Backend(ABC):
+    """Where services are put and called; as it stands, a place with room for all of them."""
 
+    in_threads = False
+    """Whether services share this process."""
+    dashboard: str | None = None
+    """Address of pages that show the services, if there are any."""
+
+    @abstractmethod
     def spawn(self, name: str, factory: Factory, role: str = "") -> Any:
         """A service that `factory` makes where it is to live; calls may be sent at once."""
 
+    @abstractmethod
     def call(self, service: Any, method: str, *args: Any) -> Call: ...
 
+    @abstractmethod
     def wait(self, calls: Sequence[Call], timeout: float) -> list[Call]:
         """Those that are over; waits until one is, for `timeout` seconds at most."""
 
+    @abstractmethod
     def result(self, call: Call) -> Any:
         """The small answer of a call that is over; raises if there is none."""
 
     def held(self, call: Call) -> Any:
         """The large answer of a call that is over, where it outlives what made it."""
+        return call.large
 
     def room(self, role: str) -> int | None:
         """How many services of a role there is room for now; None: for as many as wanted."""
+        return None
 
     def orders(self) -> list[Order]:
         """Those that have come in since the last look."""
+        return []
 
+    @abstractmethod
     def kill(self, service: Any) -> None:
         """End it now; what it has not answered is lost."""
 
+    @abstractmethod
     def close(self) -> None:
         """End all services."""
 
 
-class ThreadBackend:
+class ThreadBackend(Backend):
     """Every service in a thread of its own, for tests and for runs without a cluster."""
 
     in_threads = True
@@ -125,15 +139,6 @@ class ThreadBackend:
         if call.small.error is not None:
             raise call.small.error
         return call.small.value
-
-    def held(self, call: Call) -> Any:
-        return call.large
-
-    def room(self, role: str) -> int | None:
-        return None
-
-    def orders(self) -> list[Order]:
-        return []
 
     def kill(self, service: Any) -> None:
         service.die()

@@ -22,11 +22,11 @@ from pathlib import Path
 from ding.utils.errors import DingError
 
 LOOPBACK = "127.0.0.1"
-DASHBOARD = f"{LOOPBACK}:8265"
+_DASHBOARD = f"{LOOPBACK}:8265"
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
     # Lost calls are told by `result`; Ray need not tell them too.
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
     "RAY_DEDUP_LOGS": "0",
     "RAY_AUTH_MODE": "token",
     # Workers as urgent as this process; Ray would have them wait for everything else.
@@ -103,9 +103,10 @@ class Node:
     ) -> None:
         """`offers`: how many services of which role may be put here.
 
-        `dashboard`: have the head show Ray's own pages at `DASHBOARD`.
+        `dashboard`: have the head show Ray's own pages, here alone.
         """
         self.address, self._is_head = address, head
+        self.dashboard = f"http://{_DASHBOARD}" if dashboard else None
         host, port = address.rsplit(":", 1)
         resources = json.dumps({f"ding_{role}": n for role, n in offers.items()})
         where = (
@@ -167,7 +168,7 @@ def dashboard_options(dashboard: bool) -> list[str]:
             "system_config.coordinator.dashboard = True needs more of Ray; install it with: "
             "pip install 'ray[default]'"
         )
-    host, port = DASHBOARD.rsplit(":", 1)
+    host, port = _DASHBOARD.rsplit(":", 1)
     return ["--include-dashboard=true", f"--dashboard-host={host}", f"--dashboard-port={port}"]
 
 

@@ -57,7 +57,7 @@ class Worker:
     then: Then | None = None
     lost: Lost | None = None
     losses: int = 0
-    """Since the last answer."""
+    """Since it last answered with work done."""
     has_answered: bool = False
     """In this incarnation."""
 

@@ -18,6 +18,7 @@ import cloudpickle  # type: ignore[import-untyped]
 
 from ding.parallel.backend import (
     AnswerLostError,
+    Backend,
     Call,
     Factory,
     Order,
@@ -38,28 +39,23 @@ def require_ray() -> None:
         raise DingError("parallel runs need Ray; install it with: pip install 'ding-engine[ray]'")
 
 
-class RayBackend:
-    """Connects to the Ray at `address`; the environment has the token of it.
-
-    With a `node`, that is all of it, and ends with this. Otherwise it is a cluster, whose nodes say
-    how many services of which role they have room for.
-    """
-
-    in_threads = False
+class RayBackend(Backend):
+    """Services as actors of the Ray at `address`; the environment has the token of it."""
 
     def __init__(self, address: str, node: Node | None = None) -> None:
+        """`node`: the head of that Ray, if it is this run's own and ends with it."""
         require_ray()
         import ray
 
-        self._ray, self._node, self._in_cluster = ray, node, node is None
-        ray.init(address, namespace="ding", log_to_driver=False, logging_level=logging.ERROR)
+        self._ray, self._node = ray, node
+        self.dashboard = None if node is None else node.dashboard
+        try:
+            ray.init(address, namespace="ding", log_to_driver=False, logging_level=logging.ERROR)
+        except BaseException:
+            self.close()
+            raise
         self._prepared: dict[str, Any] = {}
         self._preparing: list[Any] = []
-        self._orders: Any = None
-        self._asked: Any = None
-        if self._in_cluster:
-            options = {"num_cpus": 0, "resources": _HEAD, **_ORDERS}
-            self._orders = ray.remote(_Orders).options(**options).remote()
 
     @classmethod
     def here(cls) -> RayBackend:
@@ -89,9 +85,11 @@ class RayBackend:
         host: Any = type(name, (_Host,), {})
         # Without a claim on cores none is ever waited for; the operating system shares them out.
         options: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
-        if self._in_cluster:
-            options["resources"] = {f"ding_{role}": 1} if role in _PLACED else _HEAD
-        return self._ray.remote(**options)(host).remote()
+        return self._ray.remote(**options, **self._place(role))(host).remote()
+
+    def _place(self, role: str) -> dict[str, Any]:
+        """What Ray is told of where services of a role have to be."""
+        return {}
 
     def call(self, service: Any, method: str, *args: Any) -> Call:
         large, small = service.call.options(num_returns=2).remote(method, *args)
@@ -124,27 +122,6 @@ class RayBackend:
         except errors.RayError as error:
             raise ServiceLostError(f"{call.method}: {error}") from None
 
-    def held(self, call: Call) -> Any:
-        # On one machine nothing is lost with a service; in a cluster it is, with its machine.
-        return self._ray.put(self._ray.get(call.large)) if self._in_cluster else call.large
-
-    def room(self, role: str) -> int | None:
-        if not self._in_cluster:
-            return None
-        ray: Any = self._ray
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        return int(sum(resources.get(f"ding_{role}", 0) for resources in nodes))
-
-    def orders(self) -> list[Order]:
-        if self._orders is None:
-            return []
-        given: list[Any] = []
-        if self._asked is not None and self._ray.wait([self._asked], timeout=0)[0]:
-            given, self._asked = self._ray.get(self._asked), None
-        if self._asked is None:
-            self._asked = self._orders.take.remote()
-        return [Order(**order) for order in given]
-
     def kill(self, service: Any) -> None:
         self._ray.kill(service)
 
@@ -152,6 +129,36 @@ class RayBackend:
         self._ray.shutdown()
         if self._node is not None:
             self._node.stop()
+
+
+class ClusterBackend(RayBackend):
+    """A Ray whose nodes come and go, and say how many services of which role they have room for."""
+
+    def __init__(self, address: str, node: Node | None = None) -> None:
+        super().__init__(address, node)
+        options = {"num_cpus": 0, "resources": _HEAD, **_ORDERS}
+        self._orders: Any = self._ray.remote(_Orders).options(**options).remote()
+        self._asked: Any = None
+
+    def _place(self, role: str) -> dict[str, Any]:
+        return {"resources": {f"ding_{role}": 1} if role in _PLACED else _HEAD}
+
+    def held(self, call: Call) -> Any:
+        # Where it is now, it is lost with that machine.
+        return self._ray.put(self._ray.get(call.large))
+
+    def room(self, role: str) -> int | None:
+        ray: Any = self._ray
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        return int(sum(resources.get(f"ding_{role}", 0) for resources in nodes))
+
+    def orders(self) -> list[Order]:
+        given: list[Any] = []
+        if self._asked is not None and self._ray.wait([self._asked], timeout=0)[0]:
+            given, self._asked = self._ray.get(self._asked), None
+        if self._asked is None:
+            self._asked = self._orders.take.remote()
+        return [Order(**order) for order in given]
 
 
 def give_order(address: str, order: Order) -> None:

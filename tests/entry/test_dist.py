@@ -114,6 +114,18 @@ def test_orders_need_a_run(directory: Path, capsys: Any) -> None:
     assert "is the run of cfg.py.pkl going on?" in capsys.readouterr().err
 
 
+def test_the_dashboard_is_asked_of_the_head(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    file = config_file(directory)
+    file.write_text(file.read_text() + "system_config = {'coordinator': {'dashboard': True}}\n")
+    assert cli.main(["-m", "dist", "--module", "config", "-c", str(file)]) == 0
+    monkeypatch.setattr("ding.entry.dist.close_to_others", lambda *_, **__: None)
+    monkeypatch.setattr("ding.parallel.cluster.find_spec", lambda name: None)
+    assert cli.main(["-m", "dist", "--module", "coordinator", "-c", "cfg.py.pkl"]) == 1
+    assert "pip install 'ray[default]'" in capsys.readouterr().err
+
+
 # --- processes -----------------------------------------------------------------------------------
 
 
@@ -183,6 +195,13 @@ def await_ledger(modules: Modules, steps: int, learners: int = 0, timeout: float
     return int(found["env_steps"])
 
 
+def await_words(modules: Modules, name: str, words: str, timeout: float = 60) -> None:
+    until = time.monotonic() + timeout
+    while words not in Path(f"{name}.txt").read_text():
+        assert time.monotonic() < until, modules.told()
+        time.sleep(0.2)
+
+
 def test_machines_join_and_die(directory: Path, modules: Modules) -> None:
     written = plan(directory, changes=LONG)
     on = ("-c", written)
@@ -191,8 +210,8 @@ def test_machines_join_and_die(directory: Path, modules: Modules) -> None:
     modules.start("coordinator", "--module", "coordinator", *on)
     steps = await_ledger(modules, 500)
     modules.start("collector1", "--add", "collector", *on)
-    while "room for 1 of 2" not in modules.told() or "joined" not in modules.told():
-        time.sleep(0.2)
+    await_words(modules, "coordinator", "room for 1 of 2")
+    await_words(modules, "collector1", "joined")
     addresses = {
         c.laddr.ip
         for name in modules.running

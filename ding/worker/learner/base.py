@@ -36,13 +36,6 @@ class LogBuffer:
         for name, value in metrics.items():
             self._values.setdefault(name, []).append(value)
 
-    @property
-    def latest(self) -> dict[str, Any]:
-        return {name: values[-1] for name, values in self._values.items()}
-
-    def replace_latest(self, name: str, value: Any) -> None:
-        self._values[name][-1] = value
-
     def averages(self) -> dict[str, float]:
         return {name: _mean(values) for name, values in self._values.items()}
 
