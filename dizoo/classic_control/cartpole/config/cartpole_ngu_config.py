@@ -18,7 +18,7 @@ main_config = dict(
         burnin_step=4,
         learn_unroll_len=16,
         learn=dict(
-            update_per_collect=2,
+            update_per_collect=8,
             batch_size=32,
             learning_rate=0.001,
             target_update_freq=50,
@@ -26,7 +26,7 @@ main_config = dict(
             grad_clip_value=10.0,
         ),
         collect=dict(n_sample=32),
-        eval=dict(evaluator=dict(eval_freq=500)),
+        eval=dict(evaluator=dict(eval_freq=1000)),
         other=dict(
             eps=dict(base=0.2, alpha=2.0),  # index 0 is evaluated: it has to see long episodes
             replay_buffer=dict(replay_buffer_size=50000),
