@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,24 +15,20 @@ from easydict import EasyDict
 
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
 from ding.envs.base_env import VecStep
-from ding.utils.batch import Batch, ByEnv, rows_of, stack, stacked_of, take, tree_map
+from ding.utils.batch import ByEnv, rows_of, stacked_of, tree_map
 from ding.utils.log import WorkerLog, table
 from ding.utils.registry import SERIAL_COLLECTOR_REGISTRY, class_of
 from ding.worker.collector.config import CollectorConfig, check_overlap
-from ding.worker.collector.episodes import EpisodeLog
-from ding.worker.collector.pending import Pending
 from ding.worker.collector.ready import (
     can_overlap,
     check_alive,
     check_answered,
     in_order,
-    one_step,
     only_active,
     ready_of,
     rows_at,
-    steps_at,
 )
-from ding.worker.collector.trajectory import TrajectoryStore
+from ding.worker.collector.recorder import Recorder
 from ding.worker.collector.turns import Turns
 
 # Seconds after which a thread that waits for envs looks whether the others have given up.
@@ -76,19 +70,12 @@ class ISerialCollector(ABC):
         check_overlap(self._cfg.overlap)
         self._log = WorkerLog(exp_name, instance_name, tb_logger)
         self._instance_name = instance_name
-        self.envstep = 0
-        """Env steps taken so far."""
-        self.dropped_steps = 0
-        """Env steps whose trajectory was abnormal and is in no sample."""
-        self.stale_steps = 0
-        """Env steps that came after the policy they were acted for with was gone; in no sample."""
-        self._episodes = EpisodeLog()
+        self._recorder = Recorder(self._log)
+        self._episodes = self._recorder.episodes
         self._logged_iter = 0
         self._env: Any = None
         self._policy: Any = None
         self._turns: Turns | None = None
-        self._unstored: deque[Callable[[], None]] = deque()
-        self._storing = threading.Lock()
         self.reset(policy, env)
 
     @classmethod
@@ -116,11 +103,10 @@ class ISerialCollector(ABC):
             self._env.reset()
         else:
             self._set_env(env)
-        n = self._env.env_num
-        self._store = TrajectoryStore(n)
-        self._pending = Pending(n)
-        self._busy = np.zeros(n, dtype=bool)  # chosen to act, and their steps have not come
-        self._episodes.begin(n)
+        self._recorder.begin(self._env)
+        self._store, self._pending = self._recorder.store, self._recorder.pending
+        # Chosen to act, and their steps have not come.
+        self._busy = np.zeros(self._env.env_num, dtype=bool)
         self._forget()
 
     def _set_env(self, env: Any) -> None:
@@ -150,6 +136,7 @@ class ISerialCollector(ABC):
                 )
             self._policy = policy
             self._rows = attribute_of(policy, "process_rows", False)
+            self._recorder.set_policy(policy, by_row=self._rows)
         self._check_ready()
         if self._turns is not None:
             self._turns.close()  # how many threads pay off is another question now
@@ -190,32 +177,32 @@ class ISerialCollector(ABC):
                     obs = ready_of(self._env, active)
                     over = enough(self._step(obs, policy_kwargs, may_defer))
             finally:
-                self._store_deferred()
+                self._recorder.store_deferred()
             return
         run = _Run(enough, policy_kwargs, active, budget, may_defer and budget == np.inf)
         try:
             self._turns.run(partial(self._lead, run), partial(self._act, run), wait=wait)
         except BaseException:
             with suppress(Exception):  # The first error matters.
-                self._store_deferred()
-            self._unstored.clear()
+                self._recorder.store_deferred()
+            self._recorder.forget_deferred()
             if not self._env.closed:  # Nobody will act for the envs that wait now.
                 self._busy[self._env.waiting_obs.ids] = False
             raise
 
     def _lead(self, run: _Run) -> ByEnv | None:
         """Store the steps that come; the envs to act for next, or None if that was enough."""
-        self._store_deferred()
+        self._recorder.store_deferred()
         steps = self._env.recv(run.patience)
         run.patience = _PATIENCE
         if len(steps):
             step: VecStep = steps.stacked
             if run.may_defer and self._only_these_wait(step):
-                self._unstored.append(partial(self._store_arrived, step))
+                self._recorder.defer_arrived(step)
                 run.taken += len(step.env_id)
                 if not run.enough(step):
                     return ByEnv(step.env_id, step.obs)  # They count as busy all the time.
-                self._store_deferred()
+                self._recorder.store_deferred()
                 self._busy[step.env_id] = False
                 return None
             step = self._receive(step)
@@ -238,15 +225,6 @@ class ISerialCollector(ABC):
         # Whoever waits has just stepped, or a thread is asking the policy for it.
         return bool(np.count_nonzero(self._busy) - self._env.in_flight == self._env.waiting_num)
 
-    def _store_deferred(self) -> None:
-        with self._storing:
-            while self._unstored:
-                self._unstored.popleft()()
-
-    def _store_arrived(self, step: VecStep) -> None:
-        self._pending.arrived(step.env_id)
-        self._remember(*self._pending.rows(step.env_id), step)
-
     def _choose(self, run: _Run) -> ByEnv:
         free = ~self._busy if run.active is None else run.active & ~self._busy
         obs = only_active(self._env.waiting_obs, free)
@@ -260,7 +238,7 @@ class ISerialCollector(ABC):
     def _act(self, run: _Run, obs: ByEnv) -> None:
         """Ask the policy and let the envs step; runs beside other threads that do the same."""
         env_id, output = self._forward(obs, run.policy_kwargs)
-        self._store_deferred()  # What these envs did before is needed no longer then.
+        self._recorder.store_deferred()  # What these envs did before is needed no longer then.
         self._pending.put(env_id, obs.stacked, output)
         self._env.send(ByEnv(env_id, output["action"]))
 
@@ -286,7 +264,9 @@ class ISerialCollector(ABC):
         env_id, output = self._forward(obs, policy_kwargs)
         acted_on = tree_map(np.copy, obs.stacked) if self._copies_obs else obs.stacked
         actions = ByEnv(env_id, output["action"])
-        meanwhile = {"meanwhile": self._store_deferred} if self._unstored else {}
+        meanwhile = (
+            {"meanwhile": self._recorder.store_deferred} if self._recorder.has_deferred else {}
+        )
         timesteps = self._env.step(actions, **meanwhile)
         step: VecStep = timesteps.stacked
         as_asked = step.env_id is env_id or np.array_equal(step.env_id, env_id)
@@ -297,76 +277,32 @@ class ISerialCollector(ABC):
             return self._receive(step)
         # A policy that is asked row by row may be an older one, which remembers its last forward.
         if may_defer and self._can_defer and not self._rows and True not in step.done.tolist():
-            self._unstored.append(partial(self._remember, acted_on, output, step))
+            self._recorder.defer(acted_on, output, step)
         else:
-            self._remember(acted_on, output, step)
+            self._recorder.remember(acted_on, output, step)
         return step
 
     def _receive(self, step: VecStep) -> VecStep:
         """Store steps, whenever they were acted for; returns those that are stored."""
         self._busy[rows_of(step.env_id)] = False
-        acted_for = self._pending.arrived(step.env_id)
-        if True in step.abnormal.tolist():
-            step = self._drop_abnormal(step, acted_for)
-        if self._pending.any_stale:
-            step = self._drop_stale(step)
-        if len(step.env_id):
-            self._remember(*self._pending.rows(step.env_id), step)
-        return step
-
-    def _remember(self, obs: Any, output: Any, step: VecStep) -> None:
-        transition = self._transition(obs, output, step)
-        transition["done"] = step.done
-        transition["truncated"] = step.truncated
-        self._store.append(step.env_id, transition, step.done)
-        self._count_step(step)
-
-    def _transition(self, obs: Any, output: Any, step: VecStep) -> Batch:
-        if not self._rows:
-            return dict(self._policy.process_transition(obs, output, step))
-        rows = [
-            self._policy.process_transition(take(obs, i), take(output, i), one_step(step, i))
-            for i in range(len(step.env_id))
-        ]
-        return stack([dict(row) for row in rows])
-
-    def _count_step(self, step: VecStep) -> None:
-        ids = step.env_id
-        self.envstep += len(ids)
-        ended = self._episodes.add(step, slice(None) if self._store.is_all(ids) else rows_of(ids))
-        if ended:
-            self._policy.reset(ended)
-
-    def _drop_abnormal(self, step: VecStep, acted_for: np.ndarray) -> VecStep:
-        """Forget the episodes that broke; the other envs' steps count as ever."""
-        broken = step.env_id[step.abnormal].tolist()
-        # An env may be lost with the process of another one, while it only waits.
-        n_step = int(acted_for[step.abnormal].sum())
-        self.envstep += n_step
-        self.dropped_steps += n_step
-        for i in broken:
-            self.dropped_steps += self._store.drop_unfinished(i)
-            self._episodes.begin_in(i)
-        self._pending.unwanted(step.env_id[step.abnormal])
-        self._policy.reset(broken)
-        self._log.info(f"abnormal step in env {broken}: their episodes are dropped")
-        # After a failure (`error` says which) the manager has reset the env; here the env told.
-        infos = zip(step.env_id.tolist(), step.info, strict=True)
-        told = [i for i, info in infos if info.get("abnormal") and "error" not in info]
-        if told:
-            self._env.reset(dict.fromkeys(told))
-        return steps_at(step, np.flatnonzero(~step.abnormal))
-
-    def _drop_stale(self, step: VecStep) -> VecStep:
-        """Count the steps that nobody wants any more, and no more than that."""
-        stale = self._pending.unwanted(step.env_id)
-        if stale.any():
-            self.stale_steps += int(stale.sum())
-            self._count_step(steps_at(step, np.flatnonzero(stale)))
-            return steps_at(step, np.flatnonzero(~stale))
-        return step
+        return self._recorder.receive(step)
 
     # --- logs and state ------------------------------------------------------------------------
+
+    @property
+    def envstep(self) -> int:
+        """Env steps taken so far."""
+        return self._recorder.envstep
+
+    @property
+    def dropped_steps(self) -> int:
+        """Env steps whose trajectory was abnormal and is in no sample."""
+        return self._recorder.dropped_steps
+
+    @property
+    def stale_steps(self) -> int:
+        """Env steps that came after the policy they were acted for with was gone; in no sample."""
+        return self._recorder.stale_steps
 
     @property
     def episode_count(self) -> int:
@@ -392,31 +328,22 @@ class ISerialCollector(ABC):
     def state_dict(self) -> dict[str, Any]:
         self._drain()
         return {
-            "envstep": self.envstep,
-            "dropped_steps": self.dropped_steps,
-            "stale_steps": self.stale_steps,
+            **self._recorder.state_dict(),
             "logged_iter": self._logged_iter,
-            **self._episodes.state_dict(),
-            "store": self._store.state_dict(),
             "env": self._env.state_dict(),
             # What a recurrent policy remembers of the running episodes.
             "acting": attribute_of(self._policy, "acting_state", None),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.envstep, self.dropped_steps = state["envstep"], state["dropped_steps"]
-        self.stale_steps = state.get("stale_steps", 0)  # younger than the format
         self._logged_iter = state["logged_iter"]
         self._env.load_state_dict(state["env"])
-        self._pending.clear()
         self._busy[:] = False
         # If the envs could not be saved their episodes start anew.
         running = state["env"]["envs"] is not None
-        self._episodes.load_state_dict(state, running)
-        if running:
-            self._store.load_state_dict(state["store"])
-            if state.get("acting") is not None:
-                self._policy.set_attribute("acting_state", state["acting"])
+        self._recorder.load_state_dict(state, running=running)
+        if running and state.get("acting") is not None:
+            self._policy.set_attribute("acting_state", state["acting"])
 
     def close(self) -> None:
         if self._turns is not None:

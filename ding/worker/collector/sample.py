@@ -74,7 +74,7 @@ class SampleCollector(ISerialCollector):
                 parts.append(part)
                 n += len(part["collect_iter"])
         if random_collect and not record_random_collect:
-            self.envstep = envstep
+            self._recorder.envstep = envstep
         if self._on_policy:
             self._pending.disown()  # the policy learns now: what is under way is not its own
         columns = self._cut(concat(parts), n, n_sample, drop_extra)
