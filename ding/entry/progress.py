@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ from ding.utils.limits import Limits
 from ding.utils.log import WorkerLog
 
 _TERMINAL_SECONDS, _PLAIN_SECONDS = 0.2, 10.0
+# Runs without a limit are over when the stop value is reached, and nobody knows when that is.
+_TOO_LONG_TO_TELL = 100 * 3600.0
 
 
 class Progress:
@@ -55,8 +58,9 @@ class Progress:
         parts.append(f"{(env_step - self._base[1]) / seconds:,.0f} steps/s")
         done = self._limits.fraction(train_iter, env_step)
         before = self._limits.fraction(self._base[2], self._base[1])
-        if done - before > 1e-6:
-            parts.append(f"at most {_clock(seconds * (1 - done) / (done - before))} left")
+        left = seconds * (1 - done) / (done - before) if done > before else math.inf
+        if left < _TOO_LONG_TO_TELL:
+            parts.append(f"at most {_clock(left)} left")
         return "  ".join(parts)
 
     def _write(self, line: str) -> None:
@@ -98,6 +102,6 @@ def _of(n: int, limit: int) -> str:
 
 
 def _clock(seconds: float) -> str:
-    minutes, seconds = divmod(int(min(seconds, 359999)), 60)
+    minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -226,3 +226,15 @@ def test_progress(terminal: bool, monkeypatch: Any) -> None:
     assert line.endswith("\n") is not terminal
     progress.message("bye")
     assert stream.text.endswith("bye\n")
+
+
+def test_progress_without_a_limit_tells_no_time(monkeypatch: Any) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stream: Any = Stream(terminal=False)
+    progress = Progress("run", Limits(), stream)
+    progress.update(0, 0)
+    now = 100.0
+    progress.update(100_000, 3_000)
+    assert "1,000 steps/s" in stream.text
+    assert "left" not in stream.text
