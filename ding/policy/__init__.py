@@ -4,10 +4,6 @@ from ding.policy.a2c import A2CConfig, A2CPolicy
 from ding.policy.acer import ACERConfig, ACERPolicy
 from ding.policy.averaged_dqn import AveragedDQNConfig, AveragedDQNPolicy
 from ding.policy.base import (
-    CollectMode,
-    CommandMode,
-    EvalMode,
-    LearnMode,
     Policy,
     create_policy,
     get_policy_cls,
@@ -25,6 +21,7 @@ from ding.policy.fqf import FQFConfig, FQFPolicy
 from ding.policy.impala import IMPALAConfig, IMPALAPolicy
 from ding.policy.iqn import IQNConfig, IQNPolicy
 from ding.policy.mdqn import MDQNConfig, MDQNPolicy
+from ding.policy.modes import CollectMode, CommandMode, EvalMode, LearnMode
 from ding.policy.ngu import NGUConfig, NGUPolicy
 from ding.policy.paddpg import PADDPGConfig, PADDPGPolicy
 from ding.policy.pdqn import PDQNConfig, PDQNPolicy

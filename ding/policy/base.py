@@ -1,13 +1,12 @@
 """What every algorithm shares: modes, config, model, device, state, and acting on stacked arrays.
 
-An algorithm overrides `_init_*`, `_forward_*` and `_get_train_sample`; the rest is here. A *mode*
-is a plain collection of functions: anything with the same functions can stand in for a policy.
+An algorithm overrides `_init_*`, `_forward_*` and `_get_train_sample`; the rest is here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from ding.config.schema import build, deep_merge_dicts, default_config_of, to_easydict
 from ding.model import create_model, parameters_of
 from ding.policy.config import PolicyConfig, check_buffer
+from ding.policy.modes import CollectMode, CommandMode, EvalMode, LearnMode
 from ding.policy.replayed import learnable
 from ding.rl_utils.adder import nstep_transitions
 from ding.torch_utils.lr_schedule import LrSchedule
@@ -28,43 +28,6 @@ from ding.utils.registry import MODEL_REGISTRY, POLICY_REGISTRY, class_of
 from ding.utils.seed import new_generator
 
 FIELDS = ("learn", "collect", "eval", "command")
-
-
-class LearnMode(NamedTuple):
-    forward: Callable[..., Any]
-    reset: Callable[..., None]
-    info: Callable[[], str]
-    monitor_vars: Callable[[], list[str]]
-    get_attribute: Callable[[str], Any]
-    set_attribute: Callable[[str, Any], None]
-    state_dict: Callable[[], dict[str, Any]]
-    load_state_dict: Callable[[dict[str, Any]], None]
-
-
-class CollectMode(NamedTuple):
-    forward: Callable[..., Mapping[int, Any]]
-    process_transition: Callable[..., dict[str, Any]]
-    get_train_sample: Callable[..., Sequence[Any]]
-    reset: Callable[..., None]
-    get_attribute: Callable[[str], Any]
-    set_attribute: Callable[[str, Any], None]
-    state_dict: Callable[[], dict[str, Any]]
-    load_state_dict: Callable[[dict[str, Any]], None]
-
-
-class EvalMode(NamedTuple):
-    forward: Callable[..., Mapping[int, Any]]
-    reset: Callable[..., None]
-    get_attribute: Callable[[str], Any]
-    set_attribute: Callable[[str, Any], None]
-    state_dict: Callable[[], dict[str, Any]]
-    load_state_dict: Callable[[dict[str, Any]], None]
-
-
-class CommandMode(NamedTuple):
-    get_setting_learn: Callable[..., dict[str, Any]]
-    get_setting_collect: Callable[..., dict[str, Any]]
-    get_setting_eval: Callable[..., dict[str, Any]]
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 
 from ding.policy.acting import random_allowed
-from ding.policy.base import CollectMode
+from ding.policy.modes import CollectMode
 from ding.utils.batch import ByEnv, stack, stacked_of
 from ding.utils.seed import new_generator
 

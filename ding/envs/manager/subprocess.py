@@ -18,6 +18,7 @@ from ding.envs.manager.workers.channel import DONE, Command
 from ding.envs.manager.workers.crew import Crew, Member, Plan
 from ding.envs.manager.workers.crewed import CrewedEnvManager
 from ding.envs.manager.workers.probe import envs_per_worker
+from ding.envs.manager.workers.quick import is_quick
 from ding.envs.manager.workers.remote import RemoteEnv, seen
 from ding.envs.manager.workers.results import Actions, Results, SpaceMisfitError
 from ding.envs.manager.workers.resume import resume, state_of
@@ -27,9 +28,6 @@ from ding.utils.batch import ByEnv, rows_of, stacked_of, take
 
 logger = logging.getLogger(__name__)
 
-_QUICK_RESET = 0.02
-# A first reset often builds the simulator: until there is a later one, wait so long to see.
-_DOUBTFUL_RESET = 0.025
 # Seconds in which the workers may begin their steps before this process takes a core for itself.
 _HEAD_START = 1e-3
 # Between two looks whether a reset is still worth waiting for.
@@ -372,16 +370,8 @@ class SubprocessEnvManager(CrewedEnvManager):
         awaited = [u for u in self._resetting if self._unit_of[u % self.env_num] == u]
         if self._cfg["reset_inplace"]:
             return bool(awaited)
-        return any(map(self._is_quick, awaited))
-
-    def _is_quick(self, unit: int) -> bool:
         seconds = self._live.block["reset_seconds"]
-        if not np.isinf(seconds[unit, 1]) or float(seconds[unit, 0]) <= _QUICK_RESET:
-            return float(seconds[unit].min()) <= _QUICK_RESET
-        later_ones = seconds[~np.isinf(seconds[:, 1]), 0]
-        if len(later_ones):
-            return float(later_ones.min()) <= _QUICK_RESET
-        return time.monotonic() - self._resetting[unit] < _DOUBTFUL_RESET
+        return any(is_quick(seconds, unit, self._resetting[unit]) for unit in awaited)
 
     def _call(self, ids: Sequence[int], name: str, *args: Any) -> list[Any]:
         return self._call_units([int(self._unit_of[i]) for i in ids], name, [args] * len(ids))
