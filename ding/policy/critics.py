@@ -15,7 +15,10 @@ from ding.torch_utils import TargetNetwork
 
 def critic_values(model: nn.Module, x: Any) -> Tensor:
     """Values of all critics: (C, B) or (C, B, A)."""
-    q = model(x, mode="compute_critic")["q_value"]
+    output = model(x, mode="compute_critic")
+    if "stacked" in output:
+        return output["stacked"]
+    q = output["q_value"]
     return torch.stack(q) if isinstance(q, list) else q.unsqueeze(0)
 
 

@@ -98,12 +98,11 @@ class SACPolicy(Policy):
             "actor": Adam(actor, lr=learn.learning_rate_policy, **clip),
             "alpha": Adam(self._temperature.parameters(), lr=learn.learning_rate_alpha),
         }
-        self._critic_optimizer = optimizers["critic"]
+        self._critic_optimizer, self._alpha_optimizer = optimizers["critic"], optimizers["alpha"]
         self._target = TargetNetwork(model, theta=learn.target_theta, only=critic)
         step = partial(GradientStep, compiled=learn.compile)
         self._critic_step = step(model, optimizers["critic"], self._critic_loss)
         self._actor_step = step(model, optimizers["actor"], self._actor_loss)
-        self._alpha_step = step(self._temperature, optimizers["alpha"], self._alpha_loss)
         self.learn_state |= {f"optimizer_{name}": o for name, o in optimizers.items()}
         self.learn_state |= {"target": self._target, "temperature": self._temperature}
 
@@ -114,7 +113,7 @@ class SACPolicy(Policy):
         critic_loss, critic = self._critic_step(batch)
         actor_loss, actor = self._actor_step(batch)
         if self.cfg.learn.auto_alpha:
-            self._alpha_step(actor["entropy"])
+            self._alpha_optimizer.step_with(actor["entropy"] - self._target_entropy)
         self._target.update()
         return {
             "cur_lr_q": self._critic_optimizer.param_groups[0]["lr"],
@@ -156,9 +155,6 @@ class SACPolicy(Policy):
         output = self._model(obs, mode="compute_actor")["logit"]
         return tanh_gaussian_sample(output["mu"], output["sigma"], noise)
 
-    def _alpha_loss(self, entropy: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        return self._temperature.loss(entropy, self._target_entropy), {}
-
     def _default_entropy(self) -> float:
         return -float(np.prod(self.cfg.model["action_shape"]))
 
@@ -190,6 +186,11 @@ class SACPolicy(Policy):
 
 
 class Temperature(nn.Module):
+    """Its loss, log_alpha * (entropy - target), has that difference for a gradient.
+
+    So alpha falls while the entropy is above the target, and rises below.
+    """
+
     def __init__(self, alpha: float) -> None:
         super().__init__()
         self.log_alpha = nn.Parameter(torch.tensor(math.log(alpha)))
@@ -197,7 +198,3 @@ class Temperature(nn.Module):
     @property
     def alpha(self) -> Tensor:
         return self.log_alpha.exp()
-
-    def loss(self, entropy: Tensor, target: float) -> Tensor:
-        """Lowers alpha while the entropy is above the target, and raises it below."""
-        return self.log_alpha * (entropy - target)

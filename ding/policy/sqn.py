@@ -83,17 +83,14 @@ class SQNPolicy(SQLPolicy):
             grad_clip_type=learn.grad_clip_type,
             clip_value=learn.grad_clip_value,
         )
-        alpha_optimizer = Adam(self._temperature.parameters(), lr=learn.learning_rate_alpha)
+        self._alpha_optimizer = Adam(self._temperature.parameters(), lr=learn.learning_rate_alpha)
         self._target = self._new_target()
         self._step = GradientStep(self._model, self._optimizer, self._loss, compiled=learn.compile)
-        self._alpha_step = GradientStep(
-            self._temperature, alpha_optimizer, self._alpha_loss, compiled=learn.compile
-        )
         self.learn_state |= {
             "target": self._target,
             "temperature": self._temperature,
             "optimizer": self._optimizer,
-            "optimizer_alpha": alpha_optimizer,
+            "optimizer_alpha": self._alpha_optimizer,
         }
 
     def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any]:
@@ -101,7 +98,7 @@ class SQNPolicy(SQLPolicy):
         batch["alpha"] = self._temperature.alpha.detach()
         loss, metrics = self._step(batch)
         if self.cfg.learn.auto_alpha:
-            self._alpha_step(metrics["entropy"])
+            self._alpha_optimizer.step_with(metrics["entropy"] - self.cfg.learn.target_entropy)
         self._target.update()
         learning_rate = self._optimizer.param_groups[0]["lr"]
         return {"cur_lr_q": learning_rate, "total_loss": loss, "alpha": batch["alpha"], **metrics}
@@ -127,9 +124,6 @@ class SQNPolicy(SQLPolicy):
     def _target_q(self, batch: Batch) -> Tensor:
         next_q = usable(self._target.module(batch["next_obs"]))  # the smaller of two
         return batch["reward"] + batch["discount"] * soft_value(next_q, batch["alpha"])
-
-    def _alpha_loss(self, entropy: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        return self._temperature.loss(entropy, self.cfg.learn.target_entropy), {}
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr_q", "total_loss", "alpha", "entropy", "q_value", "target_q_value"]

@@ -43,10 +43,10 @@ def tanh_gaussian_sample(mu: Tensor, sigma: Tensor, noise: Tensor) -> tuple[Tens
 
     log(1 - tanh(u)^2) is written as 2 (log 2 - u - softplus(-2u)): finite where tanh saturates.
     """
-    u = mu + sigma * noise
-    log_normal = -0.5 * noise.square() - sigma.log() - _LOG_SQRT_2PI
-    log_slope = 2.0 * (math.log(2.0) - u - F.softplus(-2.0 * u))
-    return torch.tanh(u), (log_normal - log_slope).sum(dim=-1)
+    u = torch.addcmul(mu, sigma, noise)
+    constant = -0.5 * noise.square() - (_LOG_SQRT_2PI + 2.0 * math.log(2.0))
+    log_prob = torch.add(constant, u + F.softplus(-2.0 * u), alpha=2.0) - sigma.log()
+    return torch.tanh(u), log_prob.sum(dim=-1)
 
 
 def categorical_entropy(logit: Tensor) -> Tensor:

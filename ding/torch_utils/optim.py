@@ -121,6 +121,13 @@ class Adam(torch.optim.Adam):
         with torch.no_grad():
             self._update()  # not `step`: torch wraps that in hooks and profiling
 
+    def step_with(self, grad: Tensor) -> None:
+        """`step` with a gradient that is known without a loss, as long as the flat parameter."""
+        assert self.flat.grad is not None
+        with torch.no_grad():
+            self.flat.grad.copy_(grad)
+            self._update()
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         # torch keeps the tensors it is given: two optimizers would then share their moments.
         _undecorated(torch.optim.Optimizer.load_state_dict)(self, deepcopy(state_dict))

@@ -61,7 +61,7 @@ def test_temperature_follows_the_target_entropy() -> None:
 def test_weights_learn_from_errors_and_alpha_from_entropy_alone() -> None:
     policy = small("sqn")
     model = [p.detach().clone() for p in policy._model.parameters()]
-    policy._alpha_step(torch.tensor(3.0))
+    policy._alpha_optimizer.step_with(torch.tensor(3.0))
     assert all(torch.equal(a, b) for a, b in zip(model, policy._model.parameters(), strict=True))
     alpha = policy._temperature.alpha.item()
     policy._step({**policy._batch(Rows(batch_of("dqn"))), "alpha": torch.tensor(alpha)})

@@ -40,6 +40,15 @@ def batch() -> dict[str, torch.Tensor]:
     return {"x": x, "y": 3 * x.sum(dim=1)}
 
 
+def test_a_known_gradient_is_as_good_as_a_loss() -> None:
+    with_loss, with_gradient = (nn.Parameter(torch.tensor(0.5)) for _ in range(2))
+    by_loss, by_gradient = Adam([with_loss], lr=0.1), Adam([with_gradient], lr=0.1)
+    for slope in (2.0, -1.0, 3.0):
+        by_loss.step_on(with_loss * slope)
+        by_gradient.step_with(torch.tensor(slope))
+    assert with_gradient.item() == with_loss.item() != 0.5
+
+
 def train(model: nn.Module, n: int, **options: Any) -> list[float]:
     compiled = options.pop("compiled", False)
     optimizer = Adam(model.parameters(), lr=0.05, **options)
