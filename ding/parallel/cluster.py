@@ -196,11 +196,11 @@ def answers(address: str) -> bool:
 def wait_for(address: str, seconds: float, stop: Callable[[], bool]) -> bool:
     """Until somebody listens there; False if nobody did in time, or if it is to stop."""
     until = time.monotonic() + seconds
-    while not answers(address):
-        if time.monotonic() > until or stop():
-            return False
+    while not stop() and time.monotonic() < until:
+        if answers(address):
+            return True
         time.sleep(0.3)
-    return True
+    return False
 
 
 def free_port() -> int:

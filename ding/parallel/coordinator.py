@@ -24,6 +24,12 @@ from ding.utils.limits import Limits
 
 # Seconds between two copies of the learner's state, from which another one would go on.
 _STATE_SECONDS = 2.0
+# Who interrupts a run waits so long for a learner that is away.
+_AWAY_SECONDS = 5.0
+
+
+class _LearnerAwayError(Exception):
+    """There is none that could be saved."""
 
 
 def spread_epsilon(eps: float, index: int, n: int) -> float:
@@ -71,13 +77,14 @@ class Coordinator:
         `interrupted` is asked whether to leave early.
         """
         self.backend, self._blueprint, self._command = backend, blueprint, command
-        self._limits, self._on_news = limits, on_news
+        self._limits, self._on_news, self._tell = limits, on_news, tell
         self.policy_cfg, self.env_cfg, self.fleet = blueprint.cfg.policy, blueprint.cfg.env, fleet
         self.ledger = Ledger() if saved is None else Ledger.from_plain(saved.ledger)
         self.found = Found() if saved is None else Found(**saved.found)
         self._interrupted = interrupted
         self.weights: Weights | None = None
         self._learner_state: Any = None
+        self._away_since: float | None = None
         self._state_due = time.monotonic() + _STATE_SECONDS
         history = self.found.state["history"]
         self._evaluated_iter = history[-1]["train_iter"] if history else None
@@ -123,10 +130,10 @@ class Coordinator:
             self._evaluate_if_due()
             self.saving.go_on()
             self._turn()
-        if self.is_done:
-            self._finish()
-        else:
-            self._leave()
+        try:
+            self._finish() if self.is_done else self._leave()
+        except _LearnerAwayError:
+            self._fall_back()
 
     def _turn(self) -> None:
         """Wait for an answer, and deal with all that are there."""
@@ -241,7 +248,7 @@ class Coordinator:
         while not self.found.stop and self.found.weights is not self.weights:
             if self.weights is not None and self.evaluator.idle:
                 self._evaluate(self.weights)
-            self._turn()
+            self._last_turn()
         last = self.found.weights or self.weights
         assert last is not None
         self.ask(self.learner, ignore, "finish", last.ref, last.train_iter)
@@ -259,8 +266,25 @@ class Coordinator:
         while self.saving.count == before:
             self.saving.begin()  # again, if a service died over it
             self.saving.go_on()
-            self._turn()
+            self._last_turn()
 
     def _await(self, condition: Callable[[], bool]) -> None:
         while not condition():
-            self._turn()
+            self._last_turn()
+
+    def _last_turn(self) -> None:
+        self._turn()
+        if self.learner.has_answered or not self.interrupted:
+            self._away_since = None
+        elif self._away_since is None:
+            self._away_since = time.monotonic()
+        elif time.monotonic() - self._away_since > _AWAY_SECONDS:
+            raise _LearnerAwayError
+
+    def _fall_back(self) -> None:
+        """To the last checkpoint: what came after it was lost with the learner."""
+        saved = self.saving.last
+        if saved is None:
+            raise KeyboardInterrupt
+        self._tell(f"no learner came back in {_AWAY_SECONDS:g} s: the last checkpoint stays")
+        self.ledger, self.found = Ledger.from_plain(saved.ledger), Found(**saved.found)

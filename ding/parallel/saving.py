@@ -64,7 +64,8 @@ class Saving:
     ) -> None:
         self._c, self._directory = coordinator, Path(cfg.exp_name)
         self._every = cfg.checkpoint_seconds
-        self._last = resumed
+        self.last = resumed
+        """What was put in place last."""
         self._number = resumed.number if resumed else 0
         self._due = time.monotonic() + self._every
         self._before = resumed.seconds if resumed else 0.0
@@ -84,7 +85,7 @@ class Saving:
 
     @property
     def learner_file(self) -> str | None:
-        return None if self._last is None else str(self._directory / self._last.learner)
+        return None if self.last is None else str(self._directory / self.last.learner)
 
     @property
     def is_busy(self) -> bool:
@@ -154,18 +155,18 @@ class Saving:
         for pattern in ("policy/learner_*.pth.tar", "data/buffer_*.bin"):
             for old in set(self._directory.glob(pattern)) - kept:
                 old.unlink()
-        self._last, self._due = saved, time.monotonic() + self._every
+        self.last, self._due = saved, time.monotonic() + self._every
         self.count += 1
 
     # --- restoring -----------------------------------------------------------------------------
 
     def restore_buffer(self) -> None:
         """What the last checkpoint has of it, if there is one; what came later is lost."""
-        buffer, file = self._c.buffer, None if self._last is None else self._last.buffer
+        buffer, file = self._c.buffer, None if self.last is None else self.last.buffer
         if buffer is not None and file is not None:
             self._c.ask(buffer, ignore, "load", str(self._directory / file))
 
     def restore_rest(self) -> None:
         self.restore_buffer()
-        if self._last is not None and self._last.found["state"]["history"]:
-            self._c.ask(self._c.evaluator, ignore, "restore", self._last.found["state"])
+        if self.last is not None and self.last.found["state"]["history"]:
+            self._c.ask(self._c.evaluator, ignore, "restore", self.last.found["state"])

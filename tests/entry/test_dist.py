@@ -234,12 +234,14 @@ def test_machines_join_and_die(directory: Path, modules: Modules) -> None:
     steps = ledger()["env_steps"]
     modules.start("coordinator", "--module", "coordinator", "--resume", *on)
     assert await_ledger(modules, steps + 1000) > steps  # The others have joined the new one.
-    modules.running["coordinator"].send_signal(signal.SIGINT)
-    assert modules.wait("coordinator", 30) == 130, modules.told()
     for name in ("collector0", "collector1", "learner0"):
         modules.below(name)
         modules.running[name].terminate()
         assert modules.wait(name, 40) == 0, modules.told()
+    modules.running["coordinator"].send_signal(signal.SIGINT)
+    assert modules.wait("coordinator", 30) == 130, modules.told()  # There is nobody to be saved.
+    assert "the last checkpoint stays" in modules.told()
+    assert json.loads(Path("run/result.json").read_text())["env_step"] == ledger()["env_steps"]
     assert modules.left(20) == []
 
 

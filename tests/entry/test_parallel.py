@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,62 @@ def test_another_config_is_not_resumed() -> None:
     main["policy"]["discount_factor"] = 0.5
     with pytest.raises(ConfigError, match="discount_factor"):
         ParallelRun([main, create], 0, resume=result["exp_name"], backend=ThreadBackend())
+
+
+def saved_steps() -> int:
+    """Env steps in the last checkpoint, if there is one."""
+    there = Path("run/ckpt", MANIFEST).exists()
+    return load_manifest(Path("run")).ledger["env_steps"] if there else 0
+
+
+class ForsakenBackend(ThreadBackend):
+    """The learner dies when `may_die` says so, and no other one ever comes."""
+
+    def __init__(self, may_die: Callable[[], bool]) -> None:
+        super().__init__()
+        self._may_die, self._over = may_die, threading.Event()
+        self.is_forsaken = False
+
+    def spawn(self, name: str, factory: Any, role: str = "") -> Any:
+        comes = role != "learner" or not self.is_forsaken
+        return super().spawn(name, factory if comes else self._over.wait, role)
+
+    def call(self, service: Any, method: str, *args: Any) -> Call:
+        call = super().call(service, method, *args)
+        if method == "learn" and self._may_die():
+            self.is_forsaken = True
+            self.kill(service)
+        return call
+
+    def close(self) -> None:
+        self._over.set()
+        super().close()
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_nobody_waits_for_a_learner_that_is_away(
+    saved: bool, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setattr("ding.parallel.coordinator._AWAY_SECONDS", 0.2)
+    main, create = pair("dqn")
+    main["checkpoint_seconds"] = 1e-3 if saved else 60
+    backend = ForsakenBackend(lambda: saved_steps() > 0 or not saved)
+    with ParallelRun([main, create], 0, Limits(env_step=10**6), backend=backend) as parallel:
+        follow = parallel._follow
+
+        def interrupt(coordinator: Any) -> None:
+            parallel._interrupt.asked = backend.is_forsaken
+            follow(coordinator)
+
+        monkeypatch.setattr(parallel, "_follow", interrupt)
+        if not saved:
+            with pytest.raises(KeyboardInterrupt):
+                parallel.train()
+            return
+        result = parallel.train()
+    assert result["interrupted"]
+    assert "the last checkpoint stays" in capsys.readouterr().err
+    assert result["env_step"] == saved_steps()
 
 
 def test_collectors_explore_at_rates_of_their_own() -> None:
