@@ -199,9 +199,9 @@ class OnPolicyFeed(Feed):
         self._version: int | None = None
         self._open: dict[int, int] = {}
         """Shares of this round that nobody works on: how much, by number."""
-        self._missing = 0
-        """Shares that have not arrived."""
+        self._shares = 0
         self._parts: dict[int, tuple[Call, Told]] = {}
+        """Shares of this round that have arrived."""
 
     def dispatch(self) -> None:
         c, weights = self._c, self._c.weights
@@ -209,7 +209,7 @@ class OnPolicyFeed(Feed):
             return
         if weights.version != self._version:
             self._begin_round(weights.version)
-        if self._missing == 0:
+        if len(self._parts) == self._shares:
             if not c.pausing:
                 self._learn()
             return
@@ -221,7 +221,7 @@ class OnPolicyFeed(Feed):
         shares = max(min(len(self._c.collectors), self._n // self._least), 1)
         each, more = divmod(self._n, shares)
         self._open = {i: each + (i < more) for i in range(shares)}
-        self._version, self._parts, self._missing = version, {}, shares
+        self._version, self._parts, self._shares = version, {}, shares
 
     def _collect(self, worker: Worker, weights: Weights) -> None:
         share = min(self._open)
@@ -239,7 +239,6 @@ class OnPolicyFeed(Feed):
     def _take(self, share: int, version: int, call: Call, told: Told) -> None:
         if version == self._version:
             self._parts[share] = (call, told)
-            self._missing -= 1
         else:
             self._c.ledger.chunks.stale += 1
 
