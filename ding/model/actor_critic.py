@@ -311,6 +311,6 @@ def critic_of(
 
 def q_values(q_value: Tensor, twin: bool) -> dict[str, Any]:
     """Of one critic, or of two: a list, and the same as one tensor for those who want no list."""
-    return (
-        {"q_value": list(q_value.unbind(0)), "stacked": q_value} if twin else {"q_value": q_value}
-    )
+    if not twin:
+        return {"q_value": q_value}
+    return {"q_value": list(q_value.unbind(0)), "stacked": q_value}

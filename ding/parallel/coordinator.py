@@ -282,7 +282,10 @@ class Coordinator:
             raise _LearnerAwayError
 
     def _fall_back(self) -> None:
-        """To the last checkpoint: what came after it was lost with the learner."""
+        """To the last checkpoint: what came after it was lost with the learner.
+
+        Without one there is nothing to leave behind: the interrupt itself is what is told.
+        """
         saved = self.saving.last
         if saved is None:
             raise KeyboardInterrupt

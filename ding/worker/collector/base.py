@@ -135,8 +135,7 @@ class ISerialCollector(ABC):
                     f"a collector needs a collect mode (policy.collect_mode), got {type(policy)}"
                 )
             self._policy = policy
-            self._rows = attribute_of(policy, "process_rows", False)
-            self._recorder.set_policy(policy, by_row=self._rows)
+            self._recorder.set_policy(policy, by_row=attribute_of(policy, "process_rows", False))
         self._check_ready()
         if self._turns is not None:
             self._turns.close()  # how many threads pay off is another question now
@@ -276,7 +275,8 @@ class ISerialCollector(ABC):
             self._pending.put(env_id, acted_on, output)
             return self._receive(step)
         # A policy that is asked row by row may be an older one, which remembers its last forward.
-        if may_defer and self._can_defer and not self._rows and True not in step.done.tolist():
+        can_wait = may_defer and self._can_defer and not self._recorder.by_row
+        if can_wait and True not in step.done.tolist():
             self._recorder.defer(acted_on, output, step)
         else:
             self._recorder.remember(acted_on, output, step)

@@ -28,7 +28,7 @@ class Recorder:
         self.episodes = EpisodeLog()
         self._env: Any = None
         self._policy: Any = None
-        self._by_row = False
+        self.by_row = False
         self._deferred: deque[Callable[[], None]] = deque()
         self._storing = threading.Lock()
 
@@ -41,7 +41,7 @@ class Recorder:
 
     def set_policy(self, policy: Any, *, by_row: bool) -> None:
         """`by_row`: its transitions are made of one env at a time."""
-        self._policy, self._by_row = policy, by_row
+        self._policy, self.by_row = policy, by_row
 
     # --- steps that can wait -------------------------------------------------------------------
 
@@ -65,7 +65,7 @@ class Recorder:
     def forget_deferred(self) -> None:
         self._deferred.clear()
 
-    # --- steps -----------------------------------------------------------------------------------
+    # --- steps ---------------------------------------------------------------------------------
 
     def receive(self, step: VecStep) -> VecStep:
         """Store steps, whenever they were acted for; returns those that are stored."""
@@ -90,7 +90,7 @@ class Recorder:
         self._count(step)
 
     def _transition(self, obs: Any, output: Any, step: VecStep) -> Batch:
-        if not self._by_row:
+        if not self.by_row:
             return dict(self._policy.process_transition(obs, output, step))
         rows = [
             self._policy.process_transition(take(obs, i), take(output, i), one_step(step, i))
@@ -134,7 +134,7 @@ class Recorder:
             return steps_at(step, np.flatnonzero(~stale))
         return step
 
-    # --- state -----------------------------------------------------------------------------------
+    # --- state ---------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         return {
