@@ -13,7 +13,7 @@ main_config = dict(
         model=dict(
             obs_shape=8,
             action_shape=4,
-            encoder_hidden_size_list=[256],
+            encoder_hidden_size_list=[256, 256],
             v_min=-300.0,
             v_max=300.0,
         ),
@@ -21,14 +21,17 @@ main_config = dict(
         learn=dict(
             update_per_collect=4,
             batch_size=64,
-            learning_rate=0.0003,
+            learning_rate=0.0005,
             target_update_freq=250,
             grad_clip_type="clip_norm",
             grad_clip_value=10.0,
         ),
         collect=dict(n_sample=8),
         eval=dict(evaluator=dict(eval_freq=5000)),
-        other=dict(replay_buffer=dict(replay_buffer_size=200000)),
+        other=dict(
+            eps=dict(type="linear", start=1.0, end=0.01, decay=30000),
+            replay_buffer=dict(replay_buffer_size=200000),
+        ),
     ),
 )
 
