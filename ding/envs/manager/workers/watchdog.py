@@ -9,9 +9,15 @@ from typing import Any
 from ding.envs.manager.workers.channel import Phase
 from ding.envs.manager.workers.shared import SharedBlock
 
+# Nobody looked for so much longer than usual: this process was busy, or stopped with its workers.
+_ABSENCE = 1.0
+
 
 class Watchdog:
-    """Reads from the shared block what every worker does, and since when."""
+    """Reads from the shared block what every worker does, and since when.
+
+    Time in which nobody looked does not count: Ctrl-Z stops workers and this process alike.
+    """
 
     def __init__(self, cfg: Mapping[str, Any]) -> None:
         self.answer_limit: float = cfg["connect_timeout"] or math.inf
@@ -24,9 +30,13 @@ class Watchdog:
         self.patience = min(1.0, *(limit / 4 for limit in self._limits.values()))
         """Seconds between two looks."""
         self._look_at = 0.0
+        self._here_since = self._here_until = -math.inf
         self._silent_since: dict[int, float] = {}
 
     def is_due(self, now: float) -> bool:
+        if now - self._here_until > self.patience + _ABSENCE:
+            self._here_since = now
+        self._here_until = now
         if now < self._look_at:
             return False
         self._look_at = now + self.patience
@@ -43,10 +53,13 @@ class Watchdog:
                 phase, unit = divmod(code, units)
                 limit, name = self._limits[Phase(phase)], Phase(phase).name.lower()
                 # Again: it may have begun something else meanwhile.
-                if now - since > limit and block["started"][w] == since:
+                if self._seconds(since, now) > limit and block["started"][w] == since:
                     yield w, f"{name} of env {unit % env_num} took longer than {limit} seconds"
             elif owes_answer(w):
-                if now - self._silent_since.setdefault(w, now) > self.answer_limit:
+                if self._seconds(self._silent_since.setdefault(w, now), now) > self.answer_limit:
                     yield w, f"its process did nothing for {self.answer_limit} seconds"
                 continue
             self._silent_since.pop(w, None)
+
+    def _seconds(self, since: float, now: float) -> float:
+        return now - max(since, self._here_since)
