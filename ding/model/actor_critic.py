@@ -153,6 +153,8 @@ class QAC(ModalNetwork):
     layers of `head_hidden_size`; images and dicts need an encoder first.
     """
 
+    modes: tuple[str, ...] = ("compute_actor", "compute_critic", "compute_first_critic")
+
     def __init__(  # noqa: PLR0913 (established constructor)
         self,
         obs_shape: ObsShape,
@@ -205,11 +207,18 @@ class QAC(ModalNetwork):
 
     def compute_critic(self, x: Mapping[str, Any]) -> dict[str, Any]:
         """{'obs', 'action'} -> {'q_value': (B,)}, with two critics {'q_value': [(B,), (B,)]}."""
+        return q_values(self.critic_head(self._obs_action(x)).squeeze(-1), self.twin_critic)
+
+    def compute_first_critic(self, x: Mapping[str, Any]) -> dict[str, Any]:
+        """{'obs', 'action'} -> {'q_value': (B,)}; a second critic is not asked."""
+        head = self.critic_head.first if isinstance(self.critic_head, TwinMLP) else self.critic_head
+        return {"q_value": head(self._obs_action(x)).squeeze(-1)}
+
+    def _obs_action(self, x: Mapping[str, Any]) -> Tensor:
         action = x["action"]
         if action.ndim == 1:
             action = action.unsqueeze(1)
-        features = torch.cat([encoded(self.critic_encoder, x["obs"]), action], dim=-1)
-        return q_values(self.critic_head(features).squeeze(-1), self.twin_critic)
+        return torch.cat([encoded(self.critic_encoder, x["obs"]), action], dim=-1)
 
 
 class DiscreteQAC(ModalNetwork):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-
-from ding.model.actor_critic import QAC, encoded
+from ding.model.actor_critic import QAC
 from ding.model.encoder import ObsShape, size_of
 from ding.model.value_head import DistributionHead
 from ding.torch_utils.network import Activation
@@ -19,6 +17,8 @@ class QACDIST(QAC):
 
     https://arxiv.org/abs/1804.08617
     """
+
+    modes = ("compute_actor", "compute_critic")
 
     def __init__(  # noqa: PLR0913 (established constructor)
         self,
@@ -66,9 +66,5 @@ class QACDIST(QAC):
         )
 
     def compute_critic(self, x: Mapping[str, Any]) -> dict[str, Any]:
-        action = x["action"]
-        if action.ndim == 1:
-            action = action.unsqueeze(1)
-        features = torch.cat([encoded(self.critic_encoder, x["obs"]), action], dim=-1)
-        output = self.critic_head(features)
+        output = self.critic_head(self._obs_action(x))
         return {"q_value": output["logit"], "distribution": output["distribution"]}

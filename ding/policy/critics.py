@@ -22,6 +22,13 @@ def critic_values(model: nn.Module, x: Any) -> Tensor:
     return torch.stack(q) if isinstance(q, list) else q.unsqueeze(0)
 
 
+def first_critic_value(model: nn.Module, x: Any) -> Tensor:
+    """Values (B,) of the first critic; models that can do so leave the other one out."""
+    if "compute_first_critic" in getattr(model, "modes", ()):
+        return model(x, mode="compute_first_critic")["q_value"]
+    return critic_values(model, x)[0]
+
+
 def squared_td_loss(
     q: Tensor, target: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, dict[str, Tensor]]:

@@ -27,7 +27,13 @@ from ding.policy.config import (
     unused,
     within,
 )
-from ding.policy.critics import critic_values, slow_target, split_parameters, squared_td_loss
+from ding.policy.critics import (
+    critic_values,
+    first_critic_value,
+    slow_target,
+    split_parameters,
+    squared_td_loss,
+)
 from ding.torch_utils import Adam, GradientStep
 from ding.torch_utils.running import UpdateCount
 from ding.utils.batch import Batch, ByEnv, stacked_of
@@ -168,8 +174,8 @@ class DDPGPolicy(Policy):
         return smoothed(output["action"], batch)
 
     def _actor_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        q = critic_values(self._model, {"obs": batch["obs"], **self._act(batch["obs"])})
-        return -q[0].mean(), {}
+        q = first_critic_value(self._model, {"obs": batch["obs"], **self._act(batch["obs"])})
+        return -q.mean(), {}
 
     def _act(self, obs: Any) -> dict[str, Any]:
         """What the critic reads of the actor's choice; carries gradients."""

@@ -114,23 +114,36 @@ class TwinMLP(nn.Module):
             self.shifts.append(nn.Parameter(torch.zeros(n_member, 1, outputs)))
 
     def forward(self, x: Tensor) -> Tensor:
-        weights, biases = list(self.weights), list(self.biases)
-        y = x.expand(len(weights[0]), *x.shape)
+        parts = (self.weights, self.biases, self.gains, self.shifts)
+        return self._run(x.expand(len(self.weights[0]), *x.shape), *map(list, parts))
+
+    def first(self, x: Tensor) -> Tensor:
+        """The first member alone: (B, I) -> (B, O)."""
+        parts = (self.weights, self.biases, self.gains, self.shifts)
+        return self._run(x, *([stack[0] for stack in part] for part in parts))
+
+    def _run(
+        self,
+        y: Tensor,
+        weights: list[Tensor],
+        biases: list[Tensor],
+        gains: list[Tensor],
+        shifts: list[Tensor],
+    ) -> Tensor:
         last = len(weights) - 1
         for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
             y = _affine(y, weight, bias)
             if i < last:
-                y = self.activation(self._normalised(y, i) if self.gains else y)
+                if gains:
+                    y = F.layer_norm(y, y.shape[-1:]) * gains[i] + shifts[i]
+                y = self.activation(y)
         return y
-
-    def _normalised(self, y: Tensor, i: int) -> Tensor:
-        return F.layer_norm(y, y.shape[-1:]) * self.gains[i] + self.shifts[i]
 
 
 def _affine(y: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     if weight.shape[-1] == 1:  # batched products run a single column at a fraction of this speed
-        return (y * weight.transpose(1, 2)).sum(dim=-1, keepdim=True) + bias
-    return torch.baddbmm(bias, y, weight)
+        return (y * weight.mT).sum(dim=-1, keepdim=True) + bias
+    return torch.baddbmm(bias, y, weight) if weight.ndim == 3 else torch.addmm(bias, y, weight)
 
 
 def _uniform(n_member: int, rows: int, columns: int, fan_in: int) -> nn.Parameter:

@@ -52,6 +52,7 @@ def test_twin_mlp_is_two_networks(norm_type):
     for member in range(2):
         expected = single(twin, member, sizes, norm_type)(x)
         torch.testing.assert_close(y[member], expected)
+    torch.testing.assert_close(twin.first(x), y[0])
 
 
 def test_twin_mlp_members_start_apart_and_within_the_bounds_of_linear():
