@@ -7,6 +7,7 @@ import cProfile
 import json
 import pstats
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
@@ -34,6 +35,7 @@ from benchmarks.work import Work
 from ding.entry import Run
 from ding.utils.batch import Rows
 
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm")
 QUANTILES = dict(num_quantiles=N_QUANTILE)
 HEADS = {
     "qrdqn": QUANTILES,
@@ -140,6 +142,26 @@ def profile(side: Ours, job: Work) -> None:
     pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(40)
 
 
+def product_share(side: Ours, job: Work) -> None:
+    """How much of an update its matrix products are, which every library has to compute."""
+    n_call = 400 // updates_per_call(job)
+    for _ in range(20):
+        side.call()
+    start = time.perf_counter()
+    for _ in range(n_call):
+        side.call()
+    seconds = time.perf_counter() - start
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        for _ in range(n_call):
+            side.call()
+    spent = {one.key: one.self_cpu_time_total for one in profiler.key_averages()}
+    products = sum(spent.get(f"aten::{name}", 0.0) for name in PRODUCTS) / 1e6
+    each = 1e3 / (n_call * updates_per_call(job))
+    print(
+        f"an update takes {seconds * each:.2f} ms, matrix products {products * each:.2f} ms of it"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=tuple(JOBS))
@@ -147,14 +169,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--turns", action="store_true", help="take turns, see work.Turns")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--products", action="store_true", help="the share of matrix products")
     args = parser.parse_args()
     torch.set_num_threads(1)
     job = JOBS[args.name]
     with tempfile.TemporaryDirectory() as directory:
         side = Ours(args.name, args.compile, directory)
         with side.run:
-            if args.profile:
-                profile(side, job)
+            if args.profile or args.products:
+                (profile if args.profile else product_share)(side, job)
                 return
             found = measured(side, job, args.quick, args.turns)
     versions = {p: version(p) for p in ("torch", "numpy")}
