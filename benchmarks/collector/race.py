@@ -129,10 +129,10 @@ def table(found: dict[str, Any]) -> str:
             lines.append(f"| {entrant.title} | " + " | ".join(shown) + " |")
     waits = [f"{cell['sync_limit']:.2f}" for cell in cells]
     lines.append("| simulated: wait for all, reset in background | " + " | ".join(waits) + " |")
-    allowed = [f"{SYNC_MARGIN * c['sync_limit']:.2f} {_within_margin(c)}" for c in cells]
+    allowed = [_verdict(cell, "sync", SYNC_MARGIN * cell["sync_limit"]) for cell in cells]
     lines.append(f"| that, times {SYNC_MARGIN}: allowed for sync | " + " | ".join(allowed) + " |")
     for goal, title in (("overlap", "goal: async"), ("sync", "goal: sync")):
-        values = [f"{cell['goals'][goal]:.2f} {_verdict(cell, goal)}" for cell in cells]
+        values = [_verdict(cell, goal, cell["goals"][goal]) for cell in cells]
         lines.append(f"| {title} | " + " | ".join(values) + " |")
     lines.append("| ours before every peer | " + " | ".join(map(_first, cells)) + " |")
     return "\n".join(lines)
@@ -142,18 +142,12 @@ def _shown(entrant: dict[str, Any] | None) -> str:
     return f"{entrant['ratio']:.2f} ({entrant['seconds']:.1f} s)" if entrant else "-"
 
 
-def _verdict(cell: dict[str, Any], goal: str) -> str:
-    entrant = cell["entrants"].get(goal)
+def _verdict(cell: dict[str, Any], name: str, allowed: float) -> str:
+    entrant = cell["entrants"].get(name)
     if entrant is None:
-        return ""
-    return "met" if round(entrant["ratio"], 2) <= cell["goals"][goal] else "MISSED"
-
-
-def _within_margin(cell: dict[str, Any]) -> str:
-    sync = cell["entrants"].get("sync")
-    if sync is None:
-        return ""
-    return "met" if sync["ratio"] <= SYNC_MARGIN * cell["sync_limit"] else "MISSED"
+        return f"{allowed:.2f}"
+    met = round(entrant["ratio"], 2) <= round(allowed, 2)
+    return f"{allowed:.2f} {'met' if met else 'MISSED'}"
 
 
 def _first(cell: dict[str, Any]) -> str:

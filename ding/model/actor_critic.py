@@ -153,7 +153,7 @@ class QAC(ModalNetwork):
     layers of `head_hidden_size`; images and dicts need an encoder first.
     """
 
-    modes: tuple[str, ...] = ("compute_actor", "compute_critic", "compute_first_critic")
+    modes = ("compute_actor", "compute_critic", "compute_first_critic")
 
     def __init__(  # noqa: PLR0913 (established constructor)
         self,

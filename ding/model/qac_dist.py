@@ -18,8 +18,6 @@ class QACDIST(QAC):
     https://arxiv.org/abs/1804.08617
     """
 
-    modes = ("compute_actor", "compute_critic")
-
     def __init__(  # noqa: PLR0913 (established constructor)
         self,
         obs_shape: ObsShape,
@@ -68,3 +66,6 @@ class QACDIST(QAC):
     def compute_critic(self, x: Mapping[str, Any]) -> dict[str, Any]:
         output = self.critic_head(self._obs_action(x))
         return {"q_value": output["logit"], "distribution": output["distribution"]}
+
+    def compute_first_critic(self, x: Mapping[str, Any]) -> dict[str, Any]:
+        return {"q_value": self.compute_critic(x)["q_value"].squeeze(-1)}

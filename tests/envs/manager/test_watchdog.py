@@ -31,16 +31,28 @@ def overdue(watchdog: Watchdog, now: float, *, stepping_since: float | None) -> 
 
 
 @pytest.mark.parametrize("steps", [True, False])
-def test_only_time_in_which_somebody_looked_counts(steps: bool) -> None:
+def test_time_in_which_nobody_looked_does_not_count(steps: bool) -> None:
     watchdog = Watchdog(CFG)
     limit = 8 if steps else 60
     since = 1000.0 if steps else None
     for now in range(1000, 1004):
         assert overdue(watchdog, now, stepping_since=since) == []
     back = 5000  # Both were stopped.
-    for now in range(back, back + limit + 1):
-        assert overdue(watchdog, now, stepping_since=since) == []
-    assert len(overdue(watchdog, back + limit + 1.5, stepping_since=since)) == 1
+    told = {n: overdue(watchdog, back + n, stepping_since=since) for n in range(limit)}
+    assert [n for n, why in told.items() if why] == list(range(limit - 4, limit))
+
+
+def test_a_step_that_began_just_before_an_absence_has_its_time() -> None:
+    watchdog = Watchdog(CFG)
+    assert watchdog.is_due(1000.0)
+    told = {n: overdue(watchdog, 5000 + n, stepping_since=1000.5) for n in range(8)}
+    assert [n for n, why in told.items() if why] == [7]
+
+
+def test_an_env_that_hangs_is_noticed_between_long_updates() -> None:
+    watchdog = Watchdog(CFG)
+    noticed = [n for n in range(20) if overdue(watchdog, 100.0 * n, stepping_since=0.0)]
+    assert noticed[0] == 5
 
 
 def test_an_env_that_hangs_is_noticed_in_time() -> None:
