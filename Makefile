@@ -24,9 +24,9 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) -e '.[dev,ray,video]'
 	@touch $@
 
-# LunarLander is not needed for anything else.
+# LunarLander and Pong are not needed for anything else.
 $(LEDGER_STAMP): $(STAMP)
-	@$(PIP) -e '.[box2d]'
+	@$(PIP) -e '.[box2d,atari]'
 	@touch $@
 
 train: $(STAMP)  ## train CartPole with DQN; SEED=1 for another seed

@@ -82,7 +82,7 @@ def run_missing(jobs: Sequence[Job], root: Path, *, n_slot: int, fresh: bool) ->
         while waiting or running:
             while waiting and len(running) < n_slot:
                 job = waiting.pop(0)
-                running[_start(job, root)] = job
+                running[_start(job, root, n_slot)] = job
             for process in [p for p in running if p.poll() is not None]:
                 failed += _ended(running.pop(process), root)
             time.sleep(0.1)
@@ -94,14 +94,21 @@ def run_missing(jobs: Sequence[Job], root: Path, *, n_slot: int, fresh: bool) ->
     return failed
 
 
-def _start(job: Job, root: Path) -> subprocess.Popen[bytes]:
+def _start(job: Job, root: Path, n_slot: int) -> subprocess.Popen[bytes]:
     task, seed = job
+    # Several trainings with threads on all cores each would mostly wait for one another.
+    threads = max(1, (os.cpu_count() or 1) // n_slot)
     directory = run_directory(root, task, seed)
     directory.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "ledger.outcome", task.name, str(seed), str(root)]
     with directory.with_name(f"{directory.name}.log").open("ab") as log:
         return subprocess.Popen(
-            command, cwd=HERE.parent, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            command,
+            cwd=HERE.parent,
+            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
         )
 
 

@@ -77,6 +77,10 @@ def _lander(policy: str, name: str, limit: int, n_seed: int) -> Task:
     return _task("box2d.lunarlander", "lunarlander", policy, title, 200.0, limit, n_seed)
 
 
+def _pong(policy: str, name: str, limit: int) -> Task:
+    return _task("atari", "pong", policy, f"{name}, Pong", 16.0, limit, n_seed=1)
+
+
 TASKS = (
     Task(
         name="cartpole_dqn",
@@ -137,4 +141,7 @@ TASKS = (
     _lander("rainbow", "Rainbow", 1_000_000, n_seed=3),
     _lander("sac", "SAC with continuous engines", 500_000, n_seed=2),
     _lander("td3", "TD3 with continuous engines", 500_000, n_seed=2),
+    _pong("ppo", "PPO", 3_000_000),
+    _pong("impala", "IMPALA", 3_000_000),
+    _pong("dqn", "DQN", 1_000_000),
 )

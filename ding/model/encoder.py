@@ -38,7 +38,7 @@ def as_float(x: Tensor) -> Tensor:
     """uint8 frames as numbers in [0, 1], every other dtype as float32."""
     if x.dtype is torch.float32:
         return x
-    return x.float() / 255.0 if x.dtype is torch.uint8 else x.float()
+    return x.float().div_(255.0) if x.dtype is torch.uint8 else x.float()
 
 
 class FCEncoder(nn.Module):
@@ -94,11 +94,13 @@ class ConvEncoder(nn.Module):
         self.main = Layers(*layers, nn.Flatten(), *hidden_layers(sizes, activation, norm_type))
 
     def forward(self, x: Tensor) -> Tensor:
-        x = as_float(x)
-        if x.ndim == 4:
-            return self.main(x)
-        leading = x.shape[:-3]
-        return self.main(x.reshape(-1, *x.shape[-3:])).reshape(*leading, self.output_size)
+        if x.ndim != 4:
+            features = self.forward(x.reshape(-1, *x.shape[-3:]))
+            return features.reshape(*x.shape[:-3], self.output_size)
+        if torch.is_grad_enabled():
+            # Backward takes half to three quarters of the time in this layout, forward no less.
+            x = x.contiguous(memory_format=torch.channels_last)
+        return self.main(as_float(x))
 
 
 def _check_convolutions(

@@ -31,9 +31,9 @@ def acting_model(model: nn.Module, mode: str | None = None) -> Forward:
     At a handful of envs NumPy takes a fifth of torch's time; models it can't run go through torch.
     Call it after the optimizer was made: the NumPy version reads the memory of the weights.
     """
+    _use_one_blas_thread()
     in_numpy = numpy_policy(model, mode)
     if in_numpy is not None:
-        _use_one_blas_thread()
         return in_numpy
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     kwargs = {} if mode is None else {"mode": mode}
@@ -54,7 +54,10 @@ def eval_view(model: nn.Module) -> nn.Module:
 
 @cache
 def _use_one_blas_thread() -> None:
-    """A few rows per product: NumPy's threads only wait for each other (and for torch's)."""
+    """What envs and policies multiply is small: NumPy's threads would only wait for each other.
+
+    And for torch's: a frame of a game was scaled down in 780 us instead of 100.
+    """
     threadpool_limits(1, user_api="blas")
 
 

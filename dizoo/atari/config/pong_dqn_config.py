@@ -1,4 +1,4 @@
-"""DQN on Pong."""
+"""DQN on Pong, with the small network of the PPO config."""
 
 main_config = dict(
     exp_name="pong_dqn_seed0",
@@ -7,13 +7,13 @@ main_config = dict(
         collector_env_num=8,
         evaluator_env_num=8,
         n_evaluator_episode=8,
-        stop_value=20,
+        stop_value=18,
     ),
     policy=dict(
         model=dict(
             obs_shape=[4, 84, 84],
             action_shape=6,
-            encoder_hidden_size_list=[32, 64, 64, 512],
+            encoder_hidden_size_list=[16, 32, 32, 256],
         ),
         random_collect_size=5000,
         discount_factor=0.99,
@@ -21,15 +21,15 @@ main_config = dict(
         learn=dict(
             update_per_collect=8,
             batch_size=32,
-            learning_rate=0.0001,
+            learning_rate=0.0002,
             target_update_freq=500,
             grad_clip_type="clip_norm",
             grad_clip_value=10.0,
         ),
         collect=dict(n_sample=32),
-        eval=dict(evaluator=dict(eval_freq=5000)),
+        eval=dict(evaluator=dict(eval_freq=12500)),
         other=dict(
-            eps=dict(type="linear", start=1.0, end=0.05, decay=250000),
+            eps=dict(type="linear", start=1.0, end=0.02, decay=100000),
             replay_buffer=dict(replay_buffer_size=100000, frame_stack=4),
         ),
     ),

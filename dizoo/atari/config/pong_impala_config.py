@@ -1,4 +1,4 @@
-"""IMPALA on Pong."""
+"""IMPALA on Pong, with the small network of the PPO config."""
 
 main_config = dict(
     exp_name="pong_impala_seed0",
@@ -7,21 +7,21 @@ main_config = dict(
         collector_env_num=8,
         evaluator_env_num=8,
         n_evaluator_episode=8,
-        stop_value=20,
+        stop_value=18,
     ),
     policy=dict(
         model=dict(
             obs_shape=[4, 84, 84],
             action_shape=6,
-            encoder_hidden_size_list=[32, 64, 64, 512],
+            encoder_hidden_size_list=[16, 32, 32, 256],
             actor_head_layer_num=0,
             critic_head_layer_num=0,
         ),
         discount_factor=0.99,
         learn=dict(
-            update_per_collect=2,
-            batch_size=8,
-            learning_rate=0.0003,
+            update_per_collect=4,
+            batch_size=4,
+            learning_rate=0.0004,
             entropy_weight=0.01,
         ),
         collect=dict(n_sample=8, unroll_len=32),
