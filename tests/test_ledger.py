@@ -165,7 +165,7 @@ def test_missing_seeds_run_in_processes_and_failures_are_told(
     run_seed(TASK, 0, tmp_path)
     started = []
 
-    def start(job: ledger.Job, root: Path) -> subprocess.Popen[bytes]:
+    def start(job: ledger.Job, root: Path, n_slot: int) -> subprocess.Popen[bytes]:
         started.append(job[1])
         log = run_directory(root, *job).with_suffix(".log")
         log.write_text("first\nlast words\n", encoding="utf-8")

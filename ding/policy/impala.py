@@ -28,7 +28,7 @@ from ding.policy.unrolled import (
 from ding.rl_utils.a2c import a2c_data, a2c_losses
 from ding.rl_utils.vtrace import vtrace_advantage, vtrace_nstep_return
 from ding.torch_utils import GradientStep
-from ding.utils.batch import Batch
+from ding.utils.batch import Batch, tree_map
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,22 @@ class IMPALAPolicy(ActorCriticPolicy):
         self.learn_state |= {"optimizer": self._optimizer}
 
     def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any]:
-        return learned(self._optimizer, *self._step(time_first(self._batch(data))))
+        batch = time_first(self._batch(data))
+        batch["last_value"] = self._last_value(batch)
+        del batch["next_obs"]
+        return learned(self._optimizer, *self._step(batch))
+
+    @torch.no_grad()
+    def _last_value(self, batch: Batch) -> Tensor:
+        """Values (T, B) after rows that no row of theirs follows; 0 after the others.
+
+        Their number changes from batch to batch: a compiled step could not work them out.
+        """
+        value = torch.zeros_like(batch["reward"])
+        last = _last_rows(batch["end"])
+        next_obs = tree_map(lambda column: column[last], batch["next_obs"])
+        value[last] = self._model(next_obs, mode="compute_critic")["value"]
+        return value
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         learn, action = self.cfg.learn, batch["action"]
@@ -112,8 +127,8 @@ class IMPALAPolicy(ActorCriticPolicy):
         weight = (log_prob - behaviour).exp()
         clips = learn.rho_clip_ratio, learn.c_clip_ratio, learn.rho_pg_clip_ratio
         rho, c, rho_pg = (weight.clamp(max=clip) for clip in clips)
-        next_value = self._model(batch["next_obs"], mode="compute_critic")["value"]
-        values = torch.cat([value, next_value[-1:]])
+        values = torch.cat([value, batch["last_value"][-1:]])
+        next_value = torch.where(_last_rows(end), batch["last_value"], values[1:])
         reward = batch["reward"] + batch["discount"] * next_value - gamma * values[1:]
         trace = c.masked_fill(end, 0.0)
         return_ = vtrace_nstep_return(rho, trace, reward, values, gamma, learn.lambda_)
@@ -127,3 +142,8 @@ class IMPALAPolicy(ActorCriticPolicy):
     @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
         return unroll_samples(transitions, self.cfg)
+
+
+def _last_rows(end: Tensor) -> Tensor:
+    """Where the next row is of another episode, or there is none: (T, B)."""
+    return torch.cat([end[:-1], torch.ones_like(end[-1:])])

@@ -114,13 +114,17 @@ class TwinMLP(nn.Module):
             self.shifts.append(nn.Parameter(torch.zeros(n_member, 1, outputs)))
 
     def forward(self, x: Tensor) -> Tensor:
-        parts = (self.weights, self.biases, self.gains, self.shifts)
-        return self._run(x.expand(len(self.weights[0]), *x.shape), *map(list, parts))
+        weights, *others = self._stacks()
+        return self._run(x.expand(len(weights[0]), *x.shape), weights, *others)
 
     def first(self, x: Tensor) -> Tensor:
         """The first member alone: (B, I) -> (B, O)."""
+        return self._run(x, *([stack[0] for stack in part] for part in self._stacks()))
+
+    def _stacks(self) -> list[list[Tensor]]:
+        # A `ParameterList` makes a name out of the index for every entry that it is asked for.
         parts = (self.weights, self.biases, self.gains, self.shifts)
-        return self._run(x, *([stack[0] for stack in part] for part in parts))
+        return [[p for p in part._parameters.values() if p is not None] for part in parts]
 
     def _run(
         self,

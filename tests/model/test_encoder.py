@@ -47,6 +47,23 @@ def test_uint8_is_scaled():
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_the_layout_for_gradients_changes_nothing_else(dtype):
+    encoder = ConvEncoder((4, 84, 84), [4, 8, 8, 16])
+    frames = torch.randint(0, 256, (3, 4, 84, 84)).to(dtype)
+    before = frames.clone()
+    with_gradient = encoder(frames)
+    plain = encoder.main(frames / 255.0 if dtype is torch.uint8 else frames)
+    torch.testing.assert_close(with_gradient, plain)
+    parameters = list(encoder.parameters())
+    pairs = [torch.autograd.grad(out.square().sum(), parameters) for out in (with_gradient, plain)]
+    for one, other in zip(*pairs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()))
+    with torch.no_grad():
+        torch.testing.assert_close(encoder(frames), plain)
+    assert torch.equal(frames, before)
+
+
 def test_leading_time_axis_is_kept():
     encoder = encoder_for((1, 36, 36), [4, 4, 8])
     x = torch.randn(3, 2, 1, 36, 36)

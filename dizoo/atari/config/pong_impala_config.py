@@ -19,13 +19,13 @@ main_config = dict(
         ),
         discount_factor=0.99,
         learn=dict(
-            update_per_collect=4,
+            update_per_collect=8,
             batch_size=4,
-            learning_rate=0.0004,
-            entropy_weight=0.01,
+            learning_rate=0.0005,
+            entropy_weight=0.002,  # of advantages that are not normalised
         ),
         collect=dict(n_sample=8, unroll_len=32),
-        eval=dict(evaluator=dict(eval_freq=2000)),
+        eval=dict(evaluator=dict(eval_freq=4000)),
         other=dict(replay_buffer=dict(replay_buffer_size=16)),
     ),
 )
