@@ -77,6 +77,12 @@ def _lander(policy: str, name: str, limit: int, n_seed: int) -> Task:
     return _task("box2d.lunarlander", "lunarlander", policy, title, 200.0, limit, n_seed)
 
 
+def _mountain_car(policy: str, name: str, limit: int) -> Task:
+    title = f"{name}, MountainCar"
+    folder = "classic_control.mountain_car"
+    return _task(folder, "mountain_car", policy, title, -110.0, limit, n_seed=3)
+
+
 def _pong(policy: str, name: str, limit: int) -> Task:
     return _task("atari", "pong", policy, f"{name}, Pong", 16.0, limit, n_seed=1)
 
@@ -136,6 +142,8 @@ TASKS = (
     _task("toy.lattice", "lattice", "ppo", "PPO, Lattice", -2.1, 100_000),
     _task("classic_control.acrobot", "acrobot", "dqn", "DQN, Acrobot", -100.0, 60_000),
     _task("classic_control.acrobot", "acrobot", "ppo", "PPO, Acrobot", -100.0, 100_000),
+    _mountain_car("dqn", "DQN", 150_000),
+    _mountain_car("ppo", "PPO", 600_000),
     _lander("ppo", "PPO", 1_000_000, n_seed=3),
     _lander("dqn", "DQN", 1_000_000, n_seed=3),
     _lander("rainbow", "Rainbow", 1_000_000, n_seed=3),

@@ -141,20 +141,30 @@ def _area_weights(old: int, new: int) -> np.ndarray:
     return (overlap / overlap.sum(1, keepdims=True)).astype(np.float32)
 
 
-class ScaledFloatFrameWrapper(gym.ObservationWrapper[Any, Any, Any]):
-    """Observations scaled from the bounds of their space to [0, 1], as float32."""
+class RescaleObsWrapper(gym.ObservationWrapper[Any, Any, Any]):
+    """Observations scaled from the bounds of their space to [low, high], as float32."""
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: Env, low: float = -1.0, high: float = 1.0) -> None:
         super().__init__(env)
         box = env.observation_space
         if not isinstance(box, spaces.Box) or not box.is_bounded():
-            raise DingError(f"scaled_float_frame needs a bounded Box observation space, got {box}")
-        self.low = box.low.astype(np.float32)
+            raise DingError(
+                f"{type(self).__name__} needs a bounded Box observation space, got {box}"
+            )
+        self.bottom = box.low.astype(np.float32)
         self.width = (box.high - box.low).astype(np.float32)
-        self.observation_space = spaces.Box(0.0, 1.0, box.shape, dtype=np.float32)
+        self.low, self.range = np.float32(low), np.float32(high - low)
+        self.observation_space = spaces.Box(low, high, box.shape, dtype=np.float32)
 
     def observation(self, observation: Any) -> np.ndarray:
-        return (observation - self.low) / self.width
+        return (observation - self.bottom) / self.width * self.range + self.low
+
+
+class ScaledFloatFrameWrapper(RescaleObsWrapper):
+    """Observations scaled from the bounds of their space to [0, 1], as float32."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env, 0.0, 1.0)
 
 
 class ClipRewardWrapper(gym.RewardWrapper[Any, Any]):

@@ -132,6 +132,7 @@ ENV_WRAPPER_REGISTRY = Registry(
             "fire_reset": "FireResetWrapper",
             "warp_frame": "WarpFrameWrapper",
             "scaled_float_frame": "ScaledFloatFrameWrapper",
+            "rescale_obs": "RescaleObsWrapper",
             "clip_reward": "ClipRewardWrapper",
             "frame_stack": "FrameStackWrapper",
             "obs_norm": "ObsNormWrapper",

@@ -142,6 +142,15 @@ def test_scaled_float_frame() -> None:
         wrapped("scaled_float_frame", Game(spaces.Box(0, np.inf, (2,))))
 
 
+def test_rescale_obs() -> None:
+    env = wrapped("rescale_obs", low=-5, high=3)
+    assert env.reset()[0].tolist() == [-5.0, -5.0]
+    obs = [env.step(0)[0] for _ in range(5)][-1]
+    assert obs.tolist() == [-3.0, -3.0]
+    assert obs.dtype == np.float32
+    assert env.observation_space == spaces.Box(-5, 3, (2,))
+
+
 def test_clip_reward() -> None:
     assert rewards(wrapped("clip_reward"), 3) == [1.0, 1.0, 1.0]
     assert create_env_wrapper(Game(), "clip_reward").reward(-0.2) == -1.0  # type: ignore[attr-defined]
