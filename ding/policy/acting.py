@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 from torch import nn
 
 from ding.model.numpy_models import numpy_policy
@@ -56,9 +56,10 @@ def eval_view(model: nn.Module) -> nn.Module:
 def _use_one_blas_thread() -> None:
     """What envs and policies multiply is small: NumPy's threads would only wait for each other.
 
-    And for torch's: a frame of a game was scaled down in 780 us instead of 100.
+    And for torch's: a frame of a game was scaled down in 780 us instead of 100. Not those of MKL,
+    which NumPy and torch may share: their number is set with torch's.
     """
-    threadpool_limits(1, user_api="blas")
+    ThreadpoolController().select(internal_api="openblas").limit(limits=1)
 
 
 def epsilon_greedy(
