@@ -150,6 +150,6 @@ TASKS = (
     _lander("sac", "SAC with continuous engines", 500_000, n_seed=2),
     _lander("td3", "TD3 with continuous engines", 500_000, n_seed=2),
     _pong("ppo", "PPO", 3_000_000),
-    _pong("impala", "IMPALA", 3_000_000),
-    _pong("dqn", "DQN", 1_000_000),
+    _pong("impala", "IMPALA", 1_150_000),
+    _pong("dqn", "DQN", 450_000),
 )
