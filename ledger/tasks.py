@@ -143,7 +143,7 @@ TASKS = (
     _task("classic_control.acrobot", "acrobot", "dqn", "DQN, Acrobot", -100.0, 60_000),
     _task("classic_control.acrobot", "acrobot", "ppo", "PPO, Acrobot", -100.0, 100_000),
     _mountain_car("dqn", "DQN", 150_000),
-    _mountain_car("ppo", "PPO", 600_000),
+    _mountain_car("ppo", "PPO", 1_000_000),
     _lander("ppo", "PPO", 1_000_000, n_seed=3),
     _lander("dqn", "DQN", 1_000_000, n_seed=3),
     _lander("rainbow", "Rainbow", 1_000_000, n_seed=3),

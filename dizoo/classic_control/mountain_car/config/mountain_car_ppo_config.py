@@ -27,7 +27,7 @@ main_config = dict(
             epoch_per_collect=4,
             batch_size=64,
             learning_rate=0.001,
-            lr_scheduler=dict(type="linear", unit="env_step", decay=600000),
+            lr_scheduler=dict(type="linear", unit="env_step", decay=1000000),
         ),
         collect=dict(n_sample=256, gae_lambda=0.98),
         eval=dict(evaluator=dict(eval_freq=3200)),
