@@ -84,6 +84,7 @@ def _mountain_car(policy: str, name: str, limit: int) -> Task:
 
 
 def _pong(policy: str, name: str, limit: int) -> Task:
+    """Hours each; where the goal was not reached the limit is how far the stored training went."""
     return _task("atari", "pong", policy, f"{name}, Pong", 16.0, limit, n_seed=1)
 
 
