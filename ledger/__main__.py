@@ -105,7 +105,7 @@ def _start(job: Job, root: Path, n_slot: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command,
             cwd=HERE.parent,
-            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+            env={"OMP_NUM_THREADS": str(threads)} | os.environ,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -149,8 +149,11 @@ class RescaleObsWrapper(gym.ObservationWrapper[Any, Any, Any]):
         box = env.observation_space
         if not isinstance(box, spaces.Box) or not box.is_bounded():
             raise DingError(
-                f"{type(self).__name__} needs a bounded Box observation space, got {box}"
+                "scaled_float_frame and rescale_obs need a bounded Box observation space, "
+                f"got {box}"
             )
+        if not low < high:
+            raise DingError(f"rescale_obs: low = {low} must be below high = {high}")
         self.bottom = box.low.astype(np.float32)
         self.width = (box.high - box.low).astype(np.float32)
         self.low, self.range = np.float32(low), np.float32(high - low)

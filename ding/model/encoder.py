@@ -98,7 +98,8 @@ class ConvEncoder(nn.Module):
             features = self.forward(x.reshape(-1, *x.shape[-3:]))
             return features.reshape(*x.shape[:-3], self.output_size)
         if x.is_cpu and torch.is_grad_enabled():
-            # Backward takes half to three quarters of the time in this layout, forward no less.
+            # In this layout forward and backward of 256 frames take half to two thirds of the time,
+            # of 32 frames four fifths; forward alone would gain nothing.
             x = x.contiguous(memory_format=torch.channels_last)
         return self.main(as_float(x))
 

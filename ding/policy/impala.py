@@ -87,9 +87,9 @@ class IMPALAPolicy(ActorCriticPolicy):
 
     @torch.no_grad()
     def _last_value(self, batch: Batch) -> Tensor:
-        """Values (T, B) after rows that no row of theirs follows; 0 after the others.
+        """Values (T, B) of next observations that are not those of the next rows; else 0.
 
-        Their number changes from batch to batch: a compiled step could not work them out.
+        How many there are changes from batch to batch: a compiled step could not value them.
         """
         value = torch.zeros_like(batch["reward"])
         last = _last_rows(batch["end"])

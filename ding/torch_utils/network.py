@@ -114,8 +114,9 @@ class TwinMLP(nn.Module):
             self.shifts.append(nn.Parameter(torch.zeros(n_member, 1, outputs)))
 
     def forward(self, x: Tensor) -> Tensor:
-        weights, *others = self._stacks()
-        return self._run(x.expand(len(weights[0]), *x.shape), weights, *others)
+        stacks = self._stacks()
+        n_member = len(stacks[0][0])
+        return self._run(x.expand(n_member, *x.shape), *stacks)
 
     def first(self, x: Tensor) -> Tensor:
         """The first member alone: (B, I) -> (B, O)."""

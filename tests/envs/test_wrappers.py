@@ -149,6 +149,8 @@ def test_rescale_obs() -> None:
     assert obs.tolist() == [-3.0, -3.0]
     assert obs.dtype == np.float32
     assert env.observation_space == spaces.Box(-5, 3, (2,))
+    with pytest.raises(DingError, match="low = 2 must be below high = 1"):
+        wrapped("rescale_obs", low=2, high=1)
 
 
 def test_clip_reward() -> None:

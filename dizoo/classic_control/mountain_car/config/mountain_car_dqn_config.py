@@ -1,7 +1,7 @@
 """DQN on MountainCar.
 
-Nobody gets up the hill by chance within 200 steps. What helps: values that begin far above the
-returns, and learn fast enough for the agent to be drawn to where it has not been yet.
+With a learning rate of 0.001, a discount of 0.99, double Q-learning and scaled observations of 8
+envs it stood at -200 after 261,000 env steps; which of these matters most was not tried.
 """
 
 main_config = dict(
@@ -26,6 +26,7 @@ main_config = dict(
             update_per_collect=8,
             batch_size=128,
             learning_rate=0.004,
+            # At a constant rate the last evaluations in 120,000 env steps had -124 to -179.
             lr_scheduler=dict(type="linear", unit="env_step", decay=150000),
             target_update_freq=300,
             double_q=False,

