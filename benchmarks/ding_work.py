@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from benchmarks import work
-from benchmarks.work import Clock, Turns, Work, now, work_of
+from benchmarks.work import NOTHING, Clock, Turns, Work, now, work_of
 from ding.entry import Run, train
 from ding.utils.limits import Limits
 
@@ -41,7 +41,7 @@ class TimedRun(Run):
     turns: Turns
 
     def begin(self) -> None:
-        self._left_out = Clock(0.0, 0.0)
+        self._left_out = NOTHING
         self._first_batches: list[Clock] = []
         if self.profiler is not None:
             self.profiler.enable()
@@ -51,13 +51,15 @@ class TimedRun(Run):
 
     def evaluate_if_due(self) -> bool:
         waited = self.turns.wait(self.collector.envstep)
-        self._left_out += waited
-        self._last_saved += waited.wall  # checkpoints are due by the time of its own turns
-        evaluated, start = len(self.evaluator.history), now()
-        stop = super().evaluate_if_due()
-        if len(self.evaluator.history) > evaluated:
-            self._left_out += now() - start
-        return stop
+        if waited is not None:
+            self._left_out += waited
+            self._last_saved += waited.wall  # checkpoints are due by the time of its own turns
+        return super().evaluate_if_due()
+
+    def _evaluate(self) -> None:
+        start = now()
+        super()._evaluate()
+        self._left_out += now() - start
 
     def batches(self, samples: Sequence[Any]) -> Iterator[Sequence[Any]]:
         for batch in super().batches(samples):
@@ -78,7 +80,7 @@ class TimedRun(Run):
     def compiling(self) -> Clock:
         """What the first update took beyond the second."""
         first, second = self._first_batches
-        return first - second if self.cfg.policy.learn.compile else Clock(0.0, 0.0)
+        return first - second if self.cfg.policy.learn.compile else NOTHING
 
 
 def ppo_config(job: Work) -> Config:
@@ -190,9 +192,9 @@ def time_collecting(run: TimedRun, job: Work) -> Measured:
     if run.profiler is not None:
         run.profiler.enable()
     before, start = run.collector.envstep, now()
-    waited = Clock(0.0, 0.0)
+    waited = NOTHING
     while (steps := run.collector.envstep - before) < job.env_steps:
-        waited += run.turns.wait(steps)
+        waited += run.turns.wait(steps) or NOTHING
         run.collector.collect()
     spent = now() - start - waited
     if run.profiler is not None:

@@ -113,17 +113,22 @@ class Bench:
         return Command([python, "-m", module, *options], entrant.threads)
 
     def round(self, commands: Mapping[Key, Command]) -> dict[Key, Result]:
-        """All do their work once, in turns (`work.Turns`); those that fail are left out."""
+        """All do their work once, in turns (`work.Turns`); those that fail are left out.
+
+        Who begins changes from turn to turn: always the first of two, a side was 5 % faster.
+        """
         found: dict[Key, Result] = {}
+        running: dict[Key, Worker] = {}
         with ExitStack() as stack:
-            workers = {key: self._worker(*command) for key, command in commands.items()}
-            running = {key: stack.enter_context(worker) for key, worker in workers.items()}
-            for key in list(running):  # each is set up before the first turn
+            for key, command in commands.items():  # each is set up before the first turn
+                running[key] = stack.enter_context(self._worker(*command))
                 _next(running, key, found)
+            order = list(commands)
             while running:
-                for key in list(running):
+                for key in [key for key in order if key in running]:
                     running[key].go()
                     _next(running, key, found)
+                order.reverse()
         return found
 
     def _worker(self, command: Sequence[str], threads: int) -> Worker:

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from benchmarks import work
-from benchmarks.work import Clock, Turns, Work, now, work_of
+from benchmarks.work import NOTHING, Clock, Turns, Work, now, work_of
 
 
 def build(name: str, job: Work) -> Any:
@@ -68,13 +68,13 @@ def time_training(model: Any, job: Work, log_dir: str | None, turns: Turns) -> C
     if log_dir is not None:
         logger: Any = import_module("stable_baselines3.common.logger")
         model.set_logger(logger.configure(log_dir, ["tensorboard"]))
-    waited = Clock(0.0, 0.0)
+    waited = NOTHING
 
     def after_step(*_: Any) -> bool:
         nonlocal waited
         # The turn of the last part is not over before its updates.
         if model.num_timesteps < job.env_steps:
-            waited += turns.wait(model.num_timesteps)
+            waited += turns.wait(model.num_timesteps) or NOTHING
         return True
 
     turns.wait(0)
@@ -93,9 +93,9 @@ def time_collecting(model: Any, job: Work, turns: Turns) -> Clock:
 
     for _ in range(work.COLLECT_WARM_UP):
         collect()
-    waited, start = Clock(0.0, 0.0), now()
+    waited, start = NOTHING, now()
     for done in range(job.env_steps // job.rollout):
-        waited += turns.wait(done * job.rollout)
+        waited += turns.wait(done * job.rollout) or NOTHING
         collect()
     return now() - start - waited
 

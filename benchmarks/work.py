@@ -101,6 +101,9 @@ class Clock:
         return Clock(self.wall - other.wall, self.cpu - other.cpu)
 
 
+NOTHING = Clock(0.0, 0.0)
+
+
 def now() -> Clock:
     return Clock(time.perf_counter(), time.process_time())
 
@@ -115,10 +118,10 @@ class Turns:
     def __init__(self, job: Work, taken: bool) -> None:
         self._part, self._taken, self._next = job.env_steps // job.turns, taken, 0
 
-    def wait(self, env_steps: int) -> Clock:
+    def wait(self, env_steps: int) -> Clock | None:
         """What was waited, if these steps complete a part."""
         if not self._taken or env_steps < self._next:
-            return Clock(0.0, 0.0)
+            return None
         self._next += self._part
         return await_turn()
 
