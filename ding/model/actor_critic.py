@@ -146,14 +146,35 @@ class VAC(ActorCritic):
         return output if self.action_space == "discrete" else {"logit": output}
 
 
-class QAC(ModalNetwork):
+class ActionValueNetwork(ModalNetwork):
+    """Policy and the values of actions, by one critic or by two."""
+
+    modes: tuple[str, ...] = ("compute_actor", "compute_critic", "compute_critics")
+    twin_critic: bool
+
+    def compute_critic(self, x: Any) -> dict[str, Any]:
+        """{'q_value': values}, with two critics {'q_value': [values, values]}."""
+        q = self._q_values(x)
+        return {"q_value": list(q.unbind(0)) if self.twin_critic else q}
+
+    def compute_critics(self, x: Any) -> dict[str, Any]:
+        """The same as one tensor, critics first, however many there are."""
+        q = self._q_values(x)
+        return {"q_value": q if self.twin_critic else q.unsqueeze(0)}
+
+    @abstractmethod
+    def _q_values(self, x: Any) -> Tensor:
+        """Values of one critic; of two, one above the other."""
+
+
+class QAC(ActionValueNetwork):
     """Policy and action values for continuous actions; twin critics are evaluated as one stack.
 
     Without `encoder_hidden_size_list` a vector observation goes through `1 + head_layer_num` hidden
     layers of `head_hidden_size`; images and dicts need an encoder first.
     """
 
-    modes = ("compute_actor", "compute_critic", "compute_first_critic")
+    modes: tuple[str, ...] = (*ActionValueNetwork.modes, "compute_first_critic")
 
     def __init__(  # noqa: PLR0913 (established constructor)
         self,
@@ -205,9 +226,9 @@ class QAC(ModalNetwork):
             {"action": output["pred"]} if self.action_space == "regression" else {"logit": output}
         )
 
-    def compute_critic(self, x: Mapping[str, Any]) -> dict[str, Any]:
-        """{'obs', 'action'} -> {'q_value': (B,)}, with two critics {'q_value': [(B,), (B,)]}."""
-        return q_values(self.critic_head(self._obs_action(x)).squeeze(-1), self.twin_critic)
+    def _q_values(self, x: Mapping[str, Any]) -> Tensor:
+        """{'obs', 'action'} -> (B,) or (2, B)."""
+        return self.critic_head(self._obs_action(x)).squeeze(-1)
 
     def compute_first_critic(self, x: Mapping[str, Any]) -> dict[str, Any]:
         """{'obs', 'action'} -> {'q_value': (B,)}; a second critic is not asked."""
@@ -221,7 +242,7 @@ class QAC(ModalNetwork):
         return torch.cat([encoded(self.critic_encoder, x["obs"]), action], dim=-1)
 
 
-class DiscreteQAC(ModalNetwork):
+class DiscreteQAC(ActionValueNetwork):
     """Policy and action values for one discrete action, as discrete SAC needs them."""
 
     def __init__(  # noqa: PLR0913 (established constructor)
@@ -261,10 +282,9 @@ class DiscreteQAC(ModalNetwork):
     def compute_actor(self, x: Any) -> dict[str, Any]:
         return self._with_mask(self.actor_head(encoded(self.actor_encoder, self._obs(x))), x)
 
-    def compute_critic(self, x: Any) -> dict[str, Any]:
-        """obs -> {'q_value': (B, A)}, with two critics {'q_value': [(B, A), (B, A)]}."""
-        features = encoded(self.critic_encoder, self._obs(x))
-        return q_values(self.critic_head(features), self.twin_critic)
+    def _q_values(self, x: Any) -> Tensor:
+        """obs -> (B, A) or (2, B, A)."""
+        return self.critic_head(encoded(self.critic_encoder, self._obs(x)))
 
 
 def _check_action_space(action_space: str, valid: tuple[str, ...]) -> None:
@@ -316,10 +336,3 @@ def critic_of(
     sizes: Sequence[int], twin: bool, activation: Activation, norm_type: str | None
 ) -> nn.Module:
     return TwinMLP(sizes, activation, norm_type) if twin else mlp(sizes, activation, norm_type)
-
-
-def q_values(q_value: Tensor, twin: bool) -> dict[str, Any]:
-    """Of one critic, or of two: a list, and the same as one tensor for those who want no list."""
-    if not twin:
-        return {"q_value": q_value}
-    return {"q_value": list(q_value.unbind(0)), "stacked": q_value}

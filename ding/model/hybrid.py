@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from ding.model.actor_critic import (
+    ActionValueNetwork,
     ActorCritic,
     ModalNetwork,
     critic_of,
     encoded,
     encoder_pair,
     encoders_of,
-    q_values,
 )
 from ding.model.encoder import ObsShape, encoder_for, shape_of, size_of
 from ding.model.head import (
@@ -98,7 +98,7 @@ class HybridVAC(ActorCritic):
         return {"logit": {"action_type": logit, "action_args": self.args_head(features)}}
 
 
-class HybridQAC(ModalNetwork):
+class HybridQAC(ActionValueNetwork):
     """Actor {'logit': (B, K), 'action_args': (B, M)} and critic {'q_value'} as in PADDPG.
 
     The critic sees the arguments and the probabilities of the types, or without 'logit' in its
@@ -146,8 +146,8 @@ class HybridQAC(ModalNetwork):
         output = self.type_head(features)
         return self._with_mask({**output, "action_args": self.args_head(features)["pred"]}, x)
 
-    def compute_critic(self, x: Mapping[str, Any]) -> dict[str, Any]:
-        """{'obs', 'action', 'logit'} -> {'q_value': (B,)}, or a list of two."""
+    def _q_values(self, x: Mapping[str, Any]) -> Tensor:
+        """{'obs', 'action', 'logit'} -> (B,) or (2, B)."""
         action = x["action"]
         if "logit" in x:
             types = x["logit"].softmax(dim=-1)
@@ -155,7 +155,7 @@ class HybridQAC(ModalNetwork):
             types = one_hot(action["action_type"], self.n_type)
         features = encoded(self.critic_encoder, self._obs(x["obs"]))
         parts = [features, action["action_args"], types]
-        return q_values(self.critic_head(torch.cat(parts, dim=-1)).squeeze(-1), self.twin_critic)
+        return self.critic_head(torch.cat(parts, dim=-1)).squeeze(-1)
 
 
 class PDQN(ModalNetwork):

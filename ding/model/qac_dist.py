@@ -18,6 +18,8 @@ class QACDIST(QAC):
     https://arxiv.org/abs/1804.08617
     """
 
+    modes = ("compute_actor", "compute_critic", "compute_first_critic")
+
     def __init__(  # noqa: PLR0913 (established constructor)
         self,
         obs_shape: ObsShape,

@@ -15,10 +15,9 @@ from ding.torch_utils import TargetNetwork
 
 def critic_values(model: nn.Module, x: Any) -> Tensor:
     """Values of all critics: (C, B) or (C, B, A)."""
-    output = model(x, mode="compute_critic")
-    if "stacked" in output:
-        return output["stacked"]
-    q = output["q_value"]
+    if "compute_critics" in getattr(model, "modes", ()):
+        return model(x, mode="compute_critics")["q_value"]
+    q = model(x, mode="compute_critic")["q_value"]
     return torch.stack(q) if isinstance(q, list) else q.unsqueeze(0)
 
 

@@ -7,15 +7,14 @@ Letters in shapes: B batch, N envs, A dimensions of the action, which lie in [-1
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ding.policy.acting import acting_model, sample_gaussian
 from ding.policy.base import Policy, takes_all_envs
@@ -28,9 +27,13 @@ from ding.policy.config import (
     within,
 )
 from ding.policy.critics import critic_values, split_parameters, squared_td_loss
+from ding.policy.sac_by_hand import SACByHand, sac_by_hand
+from ding.policy.temperature import Temperature
 from ding.torch_utils import Adam, GradientStep, TargetNetwork
 from ding.torch_utils.distribution import tanh_gaussian_sample
 from ding.utils.batch import Batch, ByEnv, stacked_of
+
+Step = Callable[[Batch], tuple[Tensor, dict[str, Tensor]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,11 +103,22 @@ class SACPolicy(Policy):
         }
         self._critic_optimizer, self._alpha_optimizer = optimizers["critic"], optimizers["alpha"]
         self._target = TargetNetwork(model, theta=learn.target_theta, only=critic)
-        step = partial(GradientStep, compiled=learn.compile)
-        self._critic_step = step(model, optimizers["critic"], self._critic_loss)
-        self._actor_step = step(model, optimizers["actor"], self._actor_loss)
+        step = partial(GradientStep, model, compiled=learn.compile)
+        self._critic_step: Step = step(optimizers["critic"], self._critic_loss)
+        self._actor_step: Step = step(optimizers["actor"], self._actor_loss)
+        by_hand = self._by_hand(optimizers["critic"], optimizers["actor"])
+        if by_hand is not None:
+            self._critic_step, self._actor_step = by_hand.critic_step, by_hand.actor_step
         self.learn_state |= {f"optimizer_{name}": o for name, o in optimizers.items()}
         self.learn_state |= {"target": self._target, "temperature": self._temperature}
+
+    def _by_hand(self, critic: Adam, actor: Adam) -> SACByHand | None:
+        """The same two steps without autograd, if they are these losses of the usual model."""
+        names = ("_critic_loss", "_q_taken", "_next_value", "_actor_loss", "_act")
+        own_losses = any(getattr(type(self), n) is not getattr(SACPolicy, n) for n in names)
+        if own_losses or self.cfg.learn.compile:
+            return None
+        return sac_by_hand(self._model, self._target.module, critic, actor)
 
     def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any]:
         batch = self._batch(data)
@@ -127,9 +141,8 @@ class SACPolicy(Policy):
 
     def _add_noise(self, batch: Batch) -> None:
         """Drawn outside of the losses: the same numbers whether these are compiled or not."""
-        shape = batch["action"].shape
-        batch["next_noise"] = torch.randn(shape, device=self._device)
-        batch["noise"] = torch.randn(shape, device=self._device)
+        shape = (2, *batch["action"].shape)
+        batch["next_noise"], batch["noise"] = torch.randn(shape, device=self._device)
 
     def _critic_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         with torch.no_grad():
@@ -147,7 +160,7 @@ class SACPolicy(Policy):
 
     def _actor_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         action, log_prob = self._act(batch["obs"], batch["noise"])
-        q = critic_values(self._model, {"obs": batch["obs"], "action": action}).amin(dim=0)
+        q, _ = critic_values(self._model, {"obs": batch["obs"], "action": action}).min(dim=0)
         return (batch["alpha"] * log_prob - q).mean(), {"entropy": -log_prob.detach().mean()}
 
     def _act(self, obs: Any, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -183,18 +196,3 @@ class SACPolicy(Policy):
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
         return ByEnv(env_id, {"action": np.tanh(self._actor(obs)["logit"]["mu"])})
-
-
-class Temperature(nn.Module):
-    """Its loss, log_alpha * (entropy - target), has that difference for a gradient.
-
-    So alpha falls while the entropy is above the target, and rises below.
-    """
-
-    def __init__(self, alpha: float) -> None:
-        super().__init__()
-        self.log_alpha = nn.Parameter(torch.tensor(math.log(alpha)))
-
-    @property
-    def alpha(self) -> Tensor:
-        return self.log_alpha.exp()

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from ding.policy.actions import usable
 from ding.policy.dqn import DQNCollectConfig, DQNOtherConfig, EpsConfig
-from ding.policy.sac import Temperature
 from ding.policy.sql import SQLConfig, SQLLearnConfig, SQLPolicy
+from ding.policy.temperature import Temperature
 from ding.rl_utils.td_q import soft_value
 from ding.torch_utils import Adam, GradientStep
 from ding.utils.batch import Batch

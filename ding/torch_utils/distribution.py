@@ -44,9 +44,11 @@ def tanh_gaussian_sample(mu: Tensor, sigma: Tensor, noise: Tensor) -> tuple[Tens
     log(1 - tanh(u)^2) is written as 2 (log 2 - u - softplus(-2u)): finite where tanh saturates.
     """
     u = torch.addcmul(mu, sigma, noise)
-    constant = -0.5 * noise.square() - (_LOG_SQRT_2PI + 2.0 * math.log(2.0))
-    log_prob = torch.add(constant, u + F.softplus(-2.0 * u), alpha=2.0) - sigma.log()
-    return torch.tanh(u), log_prob.sum(dim=-1)
+    # By factors that are arguments, not operands: torch makes a tensor of every number beside one.
+    half = torch.add(u, F.softplus(u, beta=-2.0), alpha=-2.0)
+    half = torch.addcmul(half, noise, noise, value=-0.25)
+    log_prob = (half + half - sigma.log()).sum(dim=-1)
+    return torch.tanh(u), log_prob - mu.shape[-1] * (_LOG_SQRT_2PI + 2.0 * math.log(2.0))
 
 
 def categorical_entropy(logit: Tensor) -> Tensor:

@@ -58,9 +58,13 @@ class Layers(nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         for layer in self._modules.values():
-            plain = not (layer._forward_hooks or layer._forward_pre_hooks)
-            x = layer.forward(x) if plain else layer(x)
+            x = _call_of(layer)(x)
         return x
+
+
+def _call_of(layer: nn.Module) -> Callable[[Tensor], Tensor]:
+    """`layer`, or if nobody has hooks in it what it comes down to."""
+    return layer if layer._forward_hooks or layer._forward_pre_hooks else layer.forward
 
 
 def hidden_layers(
@@ -135,13 +139,13 @@ class TwinMLP(nn.Module):
         gains: list[Tensor],
         shifts: list[Tensor],
     ) -> Tensor:
-        last = len(weights) - 1
+        last, activate = len(weights) - 1, _call_of(self.activation)
         for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
             y = _affine(y, weight, bias)
             if i < last:
                 if gains:
                     y = F.layer_norm(y, y.shape[-1:]) * gains[i] + shifts[i]
-                y = self.activation(y)
+                y = activate(y)
         return y
 
 

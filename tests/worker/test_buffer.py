@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ding.utils.batch import Rows
 from ding.utils.errors import ConfigError
 from ding.worker import NaiveReplayBuffer, create_buffer, get_buffer_cls
+from ding.worker.buffer.naive import draw
 
 
 def buffer_of(size: int) -> NaiveReplayBuffer:
@@ -185,3 +186,16 @@ buffer.sample(2)
 sys.exit("numba" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("n", "size"), [(9, 3), (10, 4), (6, 6), (5, 1)])
+@pytest.mark.parametrize("replace", [False, True])
+def test_draws_are_even(n: int, size: int, replace: bool) -> None:
+    rng, rounds = np.random.default_rng(0), 4000
+    drawn = np.array([draw(rng, n, size, replace) for _ in range(rounds)])
+    repeats = any(len(set(row)) < size for row in drawn.tolist())
+    assert repeats == (replace and size > 1)
+    counts = np.array([np.bincount(column, minlength=n) for column in drawn.T])  # (size, n)
+    assert counts.shape == (size, n)
+    # Each index as often as any other, in every place of a draw: 5 standard deviations.
+    assert np.abs(counts - rounds / n).max() < 5 * np.sqrt(rounds / n)

@@ -86,7 +86,7 @@ class TrajectoryStore:
         assert self._columns is not None
         if env_id is None and self._level is not None:
             n = self._level
-            columns = tree_map(lambda c: _merged(c, n), self._columns)
+            columns = _merged(self._columns, n)
             end = columns["done"].copy()
             end[n - 1 :: n] = True
             return {**columns, "end": end}
@@ -164,9 +164,15 @@ def put_rows(columns: Any, steps: Any, index: Any) -> None:
         columns[index] = steps
 
 
-def _merged(column: np.ndarray, n: int) -> np.ndarray:
+def _merged(columns: Any, n: int) -> Any:
     """(env, time, ...) to (env * time, ...), always as a copy: the store is written again."""
-    return column[:, :n].reshape(-1, *column.shape[2:]).copy()
+    if isinstance(columns, dict):
+        return {key: _merged(column, n) for key, column in columns.items()}
+    if isinstance(columns, tuple):
+        return tuple(_merged(column, n) for column in columns)
+    if len(columns) == 1:
+        return columns[0, :n].copy()
+    return columns[:, :n].copy().reshape(-1, *columns.shape[2:])
 
 
 def _shift(env_id: int, start: int, stop: int, column: np.ndarray) -> None:
