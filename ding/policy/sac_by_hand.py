@@ -113,7 +113,9 @@ def sac_by_hand(model: nn.Module, target: nn.Module, critic: Adam, actor: Adam) 
     if any(part._forward_hooks or part._forward_pre_hooks for part in parts):
         return None
     head, into = model.actor_head, {**critic.gradient_of, **actor.gradient_of}
-    if next(model.parameters()).device.type != "cpu" or type(head) is not ReparameterizationHead:
+    if type(head) is not ReparameterizationHead or not all(p.is_cpu for p in model.parameters()):
+        return None
+    if into.keys() != set(model.parameters()):  # Somebody has frozen a part.
         return None
     features = hidden_of(head.main, into)
     critics, targets = stack_of(model.critic_head, into), stack_of(target.critic_head, None)

@@ -118,3 +118,13 @@ def test_models_of_users_go_through_autograd() -> None:
     hooked.critic_head.register_forward_hook(lambda *_: None)
     assert not is_by_hand(policy_of(model=hooked))
     assert is_by_hand(policy_of(model=QAC(3, N_ARG, **shape)))
+
+
+def test_frozen_layers_stay_as_they_are() -> None:
+    model = QAC(3, N_ARG, action_space="reparameterization", twin_critic=True)
+    frozen = model.actor_head.main[0].weight.requires_grad_(False)
+    before = frozen.clone()
+    policy = policy_of(model=model)
+    policy.learn_mode.forward(Rows(batch_of("sac")))
+    assert not is_by_hand(policy)
+    assert torch.equal(frozen, before)
