@@ -1,7 +1,7 @@
 """The gradient steps of soft actor-critic with their gradients written out.
 
 They are those of `SACPolicy` for its usual model on a CPU, where autograd's records of so many
-small operations take a tenth of the time.
+small operations take an eighth of the time.
 
 Letters in shapes: B batch, A dimensions of the action.
 """
