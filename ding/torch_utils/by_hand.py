@@ -1,7 +1,7 @@
 """Forward and backward passes of plain perceptrons, written out.
 
-In networks of a few small layers autograd's records cost more than the arithmetic around the matrix
-products. The numbers are autograd's up to rounding.
+In networks of a few small layers autograd takes a good part of an update to record operations. The
+numbers are those of autograd up to rounding.
 
 Letters in shapes: N members of a stack, B batch, I and O inputs and outputs of a layer.
 """

@@ -147,8 +147,8 @@ class Adam(torch.optim.Adam):
 def gradients(loss: Tensor, params: Sequence[Tensor]) -> list[Tensor]:
     """Of a scalar for every parameter; zeros for those that it does not depend on.
 
-    What `torch.autograd.grad` comes down to here. Its checks of all that one may ask of it take a
-    tenth of a small update.
+    What `torch.autograd.grad` comes down to here. Its checks of all that one may ask of it took 8 %
+    of an update of SAC with layers of 8, and 2 to 4 % with layers of 256.
     """
     if loss.numel() != 1:
         raise ValueError(f"a loss must be one number, got one of shape {tuple(loss.shape)}")
