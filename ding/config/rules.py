@@ -15,6 +15,13 @@ _SEQUENCE_KEYS = {"burn_in": "policy.burnin_step", "unroll_len": "policy.learn_u
 """What a buffer of sequences takes from a policy that has such settings."""
 
 
+_NORMALISERS = {
+    "obs_norm": {"clip_range": "policy.obs_norm_range"},
+    "reward_norm": {"reward_discount": "policy.reward_norm_discount"},
+}
+"""Env wrappers that are parts of the policy, and where their options go."""
+
+
 def apply_rules(tree: dict[str, Any], origins: dict[str, Origin], *, settled: bool) -> None:
     """Fill in what follows from other values; `settled`: what nothing says is an error."""
     env, policy = tree["env"], tree["policy"]
@@ -33,6 +40,7 @@ def apply_rules(tree: dict[str, Any], origins: dict[str, Origin], *, settled: bo
     if env.get("evaluator_env_num") is None:
         env["evaluator_env_num"] = min(env["n_evaluator_episode"], _MAX_EVALUATOR_ENVS)
         origins["env.evaluator_env_num"] = Origin("from env.n_evaluator_episode")
+    _lift_normalisers(tree, origins)
     _derive(tree, origins, "policy.eval.evaluator.stop_value", "env.stop_value")
     _derive(tree, origins, "policy.eval.evaluator.n_episode", "env.n_evaluator_episode")
 
@@ -72,6 +80,27 @@ def _settle_amount(collect: dict[str, Any], origins: dict[str, Origin], settled:
             "config key 'policy.collect.n_sample' or 'policy.collect.n_episode' is required: how "
             "much is collected at a time; for example policy=dict(collect=dict(n_sample=8), ...)"
         )
+
+
+def _lift_normalisers(tree: dict[str, Any], origins: dict[str, Origin]) -> None:
+    """Normalisers listed as env wrappers become the policy's: one for all envs, saved with it."""
+    kept = []
+    for entry in tree["env"].get("env_wrapper") or []:
+        options = dict(entry) if isinstance(entry, Mapping) else {"type": entry}
+        name = options.pop("type", None)
+        if name not in _NORMALISERS or f"policy.{name}" not in origins:
+            kept.append(entry)
+            continue
+        settings = {f"policy.{name}": True}
+        settings |= {_NORMALISERS[name].get(key, ""): value for key, value in options.items()}
+        for path, value in settings.items():
+            if path:  # What is not there is refused by the wrapper itself, below.
+                put(tree, path, value)
+                origins[path] = Origin("from env.env_wrapper")
+            else:
+                kept.append(entry)
+    if "env_wrapper" in tree["env"]:
+        tree["env"]["env_wrapper"] = kept
 
 
 def _derive(tree: dict[str, Any], origins: dict[str, Origin], path: str, leader: str) -> None:

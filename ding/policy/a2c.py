@@ -67,7 +67,6 @@ class A2CPolicy(ActorCriticPolicy):
     check_config = staticmethod(check_samples)
 
     def _init_learn(self) -> None:
-        super()._init_learn()
         learn = self.cfg.learn
         self._optimizer = self._adam(
             self._model.parameters(), learn.learning_rate, betas=learn.betas, eps=learn.eps

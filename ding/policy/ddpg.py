@@ -35,7 +35,7 @@ from ding.policy.critics import (
     squared_td_loss,
 )
 from ding.torch_utils import Adam, GradientStep
-from ding.torch_utils.running import UpdateCount
+from ding.torch_utils.running_statistics import UpdateCount
 from ding.utils.batch import Batch, ByEnv, stacked_of
 from ding.utils.errors import ConfigError
 

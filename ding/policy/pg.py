@@ -112,7 +112,9 @@ class PGPolicy(ActorCriticPolicy):
         zero, gamma = np.zeros(len(end), dtype=np.float32), self.cfg.discount_factor
         # With values of zero, advantages to the very end are plain sums of discounted rewards;
         # with no rewards but a value of one at the end, the discount of what comes after that.
-        return_ = gae_advantages(steps["reward"], zero, zero, terminated, end, gamma, 1.0)
+        return_ = gae_advantages(
+            self._scaled(steps["reward"]), zero, zero, terminated, end, gamma, 1.0
+        )
         after = end.astype(np.float32)
         rest = gae_advantages(zero, zero, after, terminated, end, gamma, 1.0)
         return Rows(

@@ -93,7 +93,6 @@ class PPOPolicy(ActorCriticPolicy):
     check_config = staticmethod(check_samples)
 
     def _init_learn(self) -> None:
-        super()._init_learn()
         learn = self.cfg.learn
         self._optimizer = self._adam(self._model.parameters(), learn.learning_rate, eps=1e-5)
         self._step = GradientStep(self._model, self._optimizer, self._loss, compiled=learn.compile)

@@ -73,7 +73,6 @@ class PPOOffPolicy(ActorCriticPolicy):
     check_config = staticmethod(check_samples)
 
     def _init_learn(self) -> None:
-        super()._init_learn()
         learn = self.cfg.learn
         self._optimizer = self._adam(self._model.parameters(), learn.learning_rate, eps=1e-5)
         self._step = GradientStep(self._model, self._optimizer, self._loss, compiled=learn.compile)
@@ -83,7 +82,7 @@ class PPOOffPolicy(ActorCriticPolicy):
         if self.cfg.learn.value_norm:
             self._return_scale.update(columns_of(data)["return"])
         scale, batch = self._return_scale.std, self._batch(data)
-        for name in ("value", "return", *(("reward",) if self.cfg.nstep_return else ())):
+        for name in ("return", *(("reward",) if self.cfg.nstep_return else ())):
             batch[name] = batch[name] / scale
         return learned(self._optimizer, *self._step(batch))
 

@@ -5,7 +5,7 @@ Letters in shapes: N envs, A actions, T steps of a sequence, B batch, L layers, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -75,14 +75,12 @@ class RecurrentPolicy(Policy):
     def _reset_collect(self, data_id: list[int] | None = None) -> None:
         self._collector.reset(data_id)
 
-    @property
-    def _acting_state(self) -> dict[str, Any]:
-        """What collectors save with the envs' episodes and set when they go on with them."""
-        return self._collector.state_dict()
+    def _get_memory(self) -> dict[str, Any]:
+        return {**super()._get_memory(), "recurrent": self._collector.state_dict()}
 
-    @_acting_state.setter
-    def _acting_state(self, state: dict[str, Any]) -> None:
-        self._collector.load_state_dict(state)
+    def _set_memory(self, memory: Mapping[str, Any]) -> None:
+        super()._set_memory(memory)
+        self._collector.load_state_dict(memory["recurrent"])
 
     def _init_eval(self) -> None:
         # Numbers of its own: how often is evaluated must not change what is collected.

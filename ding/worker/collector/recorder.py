@@ -1,4 +1,4 @@
-"""What becomes of the steps of envs: transitions of the policy, by trajectory, and counts."""
+"""Recorder: turns env steps into transitions, groups them by trajectory, counts episodes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from ding.worker.collector.episodes import EpisodeLog
 from ding.worker.collector.pending import Pending
 from ding.worker.collector.ready import one_step, steps_at
 from ding.worker.collector.trajectory import TrajectoryStore
+
+Observe = Callable[[Any, VecStep], None]
 
 
 class Recorder:
@@ -39,9 +41,9 @@ class Recorder:
         self.pending = Pending(env.env_num)
         self.episodes.begin(env.env_num)
 
-    def set_policy(self, policy: Any, *, by_row: bool) -> None:
-        """`by_row`: its transitions are made of one env at a time."""
-        self._policy, self.by_row = policy, by_row
+    def set_policy(self, policy: Any, *, by_row: bool, observe: Observe | None) -> None:
+        """`by_row`: its transitions are made of one env at a time; `observe` is told of steps."""
+        self._policy, self.by_row, self._observe = policy, by_row, observe
 
     # --- steps that can wait -------------------------------------------------------------------
 
@@ -83,6 +85,8 @@ class Recorder:
         self.remember(*self.pending.rows(step.env_id), step)
 
     def remember(self, obs: Any, output: Any, step: VecStep) -> None:
+        if self._observe is not None:
+            self._observe(obs, step)
         transition = self._transition(obs, output, step)
         transition["done"] = step.done
         transition["truncated"] = step.truncated
