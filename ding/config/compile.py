@@ -86,7 +86,7 @@ def compile_config(  # noqa: PLR0913  (the established signature)
     schema = layout(classes, user, settled=auto)
     tree = merge(schema, user, aliases=ALIASES, origins=origins, types_with=types_with)
     _name_sources(origins, main, named, origins_of(cfg))
-    apply_rules(tree, origins, settled=auto)
+    apply_rules(tree, origins, classes.get("policy"), settled=auto)
     result = compiled(tree, origins, create)
     check_rules(result, classes.get("policy"))
     if save_cfg:

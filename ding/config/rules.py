@@ -22,7 +22,9 @@ _NORMALISERS = {
 """Env wrappers that are parts of the policy, and where their options go."""
 
 
-def apply_rules(tree: dict[str, Any], origins: dict[str, Origin], *, settled: bool) -> None:
+def apply_rules(
+    tree: dict[str, Any], origins: dict[str, Origin], policy_class: Any, *, settled: bool
+) -> None:
     """Fill in what follows from other values; `settled`: what nothing says is an error."""
     env, policy = tree["env"], tree["policy"]
     if settled:
@@ -31,10 +33,7 @@ def apply_rules(tree: dict[str, Any], origins: dict[str, Origin], *, settled: bo
     _settle_amount(policy["collect"], origins, settled)
     if policy.get("unroll_len") is not None:
         _derive(tree, origins, "policy.collect.unroll_len", "policy.unroll_len")
-    if lookup(tree, "policy.other.replay_buffer.burn_in") is not MISSING:
-        for key, leader in _SEQUENCE_KEYS.items():
-            if lookup(tree, leader) is not MISSING:
-                _derive(tree, origins, f"policy.other.replay_buffer.{key}", leader)
+    _fit_buffer(tree, origins, policy_class)
     if lookup(tree, "policy.collect.env_num") is not MISSING:
         _derive(tree, origins, "policy.collect.env_num", "env.collector_env_num")
     if env.get("evaluator_env_num") is None:
@@ -43,6 +42,24 @@ def apply_rules(tree: dict[str, Any], origins: dict[str, Origin], *, settled: bo
     _lift_normalisers(tree, origins)
     _derive(tree, origins, "policy.eval.evaluator.stop_value", "env.stop_value")
     _derive(tree, origins, "policy.eval.evaluator.n_episode", "env.n_evaluator_episode")
+
+
+def _fit_buffer(tree: dict[str, Any], origins: dict[str, Origin], policy_class: Any) -> None:
+    """The buffer draws what the policy learns from: sequences, or sums of `nstep` rewards."""
+    buffer = "policy.other.replay_buffer"
+    if lookup(tree, f"{buffer}.burn_in") is not MISSING:
+        leaders = _SEQUENCE_KEYS
+    elif lookup(tree, f"{buffer}.nstep") is not MISSING:
+        leaders = {"discount_factor": "policy.discount_factor"}
+        # A policy that sums rewards by itself has no use for a buffer that does it again.
+        get_train_sample = getattr(policy_class, "_get_train_sample", None)
+        if getattr(get_train_sample, "single_steps", False):
+            leaders = {**leaders, "nstep": "policy.nstep"}
+    else:
+        leaders = {}
+    for key, leader in leaders.items():
+        if lookup(tree, leader) is not MISSING:
+            _derive(tree, origins, f"{buffer}.{key}", leader)
 
 
 def check_rules(cfg: Mapping[str, Any], policy: Any) -> None:

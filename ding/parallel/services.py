@@ -87,6 +87,7 @@ class CollectorService:
             exp_name=cfg.exp_name,
             instance_name=f"collector{index}",
         )
+        self._collector.number_episodes_from((index << 16 | incarnation) << 32)
 
     def collect(self, state: ActingState, n_sample: int, settings: Mapping[str, Any]) -> Answer:
         """Samples of the policy in this state, and how many env steps they took."""

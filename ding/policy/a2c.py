@@ -75,7 +75,7 @@ class A2CPolicy(ActorCriticPolicy):
         self.learn_state |= {"optimizer": self._optimizer}
 
     def _forward_learn(self, data: Sequence[Any]) -> list[dict[str, Any]]:
-        columns = columns_of(data)
+        columns = self._prepared(data)
         self._check_size(columns)
         batches = self._minibatches({name: columns[name] for name in COLUMNS})
         return [learned(self._optimizer, *self._step(batch)) for batch in batches]

@@ -21,7 +21,7 @@ from ding.rl_utils.gae import gae_advantages
 from ding.torch_utils import Adam
 from ding.torch_utils.group import own_rows, worked_out_together
 from ding.torch_utils.running_statistics import RunningScale
-from ding.utils.batch import Batch, ByEnv, Rows, gather, length, stacked_of, take
+from ding.utils.batch import Batch, ByEnv, Rows, columns_of, gather, length, stacked_of, take
 from ding.utils.errors import ConfigError
 
 ACTION_SPACES = ("discrete", "continuous", "hybrid")
@@ -84,6 +84,29 @@ class ActorCriticPolicy(Policy):
         clip = {"grad_clip_type": learn.grad_clip_type, "clip_value": learn.grad_clip_value}
         return Adam(parameters, lr=lr, **clip, **options)
 
+    def _prepared(self, data: Sequence[Any]) -> Batch:
+        """Samples as collecting makes them; also of plain steps in order, as users bring them."""
+        columns = columns_of(data)
+        if "done" not in columns or "reward" not in columns or not self._lacks(columns):
+            return columns
+        steps = {"truncated": np.zeros(length(columns), dtype=bool), **columns}
+        steps |= {name: np.asarray(steps[name]).astype(bool) for name in ("done", "truncated")}
+        steps["end"] = ends_of(steps)
+        if "logit" not in steps:
+            steps["logit"] = usable(self._actor_model(self._normalised(steps["obs"])))
+        samples = columns_of(self._get_train_sample(Rows(steps)))
+        if not length(samples):
+            raise ValueError(f"{length(columns)} steps make no sample of {type(self).__name__}")
+        return samples
+
+    def _lacks(self, columns: Batch) -> bool:
+        """Whether these are steps that no sample was made of."""
+        return "advantage" not in columns
+
+    @cached_property
+    def _actor_model(self) -> Any:
+        return acting_model(self._model, self.acting_mode)
+
     def _minibatches(self, columns: Batch) -> Iterator[Batch]:
         """One pass in random order; what is left over at the end is dropped.
 
@@ -116,7 +139,7 @@ class ActorCriticPolicy(Policy):
     # --- collecting ----------------------------------------------------------------------------
 
     def _init_collect(self) -> None:
-        self._actor = acting_model(self._model, self.acting_mode)
+        self._actor = self._actor_model
 
     def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
@@ -185,7 +208,7 @@ class ActorCriticPolicy(Policy):
     # --- evaluating ----------------------------------------------------------------------------
 
     def _init_eval(self) -> None:
-        self._actor = acting_model(self._model, self.acting_mode)
+        self._actor = self._actor_model
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)

@@ -27,7 +27,7 @@ from ding.policy.modes import (
 )
 from ding.policy.normaliser import ActingPart, ObsNormaliser, RewardNormaliser
 from ding.policy.replayed import learnable
-from ding.rl_utils.adder import nstep_transitions
+from ding.rl_utils.adder import terminated_of
 from ding.torch_utils.lr_schedule import LrSchedule
 from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of, tree_map
 from ding.utils.data.collate_fn import as_tensor
@@ -50,6 +50,15 @@ def takes_all_envs(get_train_sample: Function) -> Function:
     """
     get_train_sample.takes_all_envs = True  # type: ignore[attr-defined]
     return get_train_sample
+
+
+def single_steps(get_train_sample: Function) -> Function:
+    """Mark a `_get_train_sample` whose samples are single steps, of all envs at once.
+
+    Replay sums the rewards of `nstep` of them when they are drawn.
+    """
+    get_train_sample.single_steps = True  # type: ignore[attr-defined]
+    return takes_all_envs(get_train_sample)
 
 
 class Policy:
@@ -241,6 +250,14 @@ class Policy:
     def _get_nstep(self) -> int:
         return 1 if self._on_policy else self._cfg.get("nstep", 1)
 
+    def _get_links_steps(self) -> bool:
+        """Whether replay needs to know which step follows which."""
+        return self._gives_single_steps and self._cfg.get("nstep", 1) > 1
+
+    @property
+    def _gives_single_steps(self) -> bool:
+        return getattr(self._get_train_sample, "single_steps", False)
+
     def _get_traj_len_inf(self) -> bool:
         return self._cfg.get("traj_len_inf", False)
 
@@ -294,9 +311,14 @@ class Policy:
             "done": timestep.done,
         }
 
-    @takes_all_envs
+    @single_steps
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
-        return transitions
+        """Samples to learn from; by default the steps as they are."""
+        steps = columns_of(transitions)
+        kept = {name: column for name, column in steps.items() if name != "end"}
+        if self._cfg.learn.get("ignore_done", False):
+            kept["truncated"] = steps["done"]
+        return Rows(kept)
 
     def _reset_learn(self, data_id: list[int] | None = None) -> None:
         """Only recurrent policies have something to forget."""
@@ -450,6 +472,8 @@ class Policy:
             columns = learnable(columns, weighted=self._cfg.get("priority_IS_weight", False))
         if self._normalises:
             columns = self._normalised_columns(columns)
+        if "discount" not in columns and "reward" in columns and "done" in columns:
+            columns = self._with_discount(columns)
         if self._device.type == "cpu":
             return tree_map(as_tensor, columns)
         return tree_map(lambda leaf: _to_gpu(as_tensor(leaf), self._device), columns)
@@ -463,14 +487,29 @@ class Policy:
             normalised["reward"] = self._scaled(columns["reward"])
         return normalised
 
-    def _nstep_samples(self, transitions: Sequence[Any]) -> Rows:
-        """One sample per step, with `reward` and `discount` over the next `nstep` steps."""
-        steps = columns_of(transitions)
-        if self._cfg.learn.ignore_done:
-            steps = {**steps, "truncated": steps["done"]}
-        samples = nstep_transitions(steps, self._cfg.nstep, self._cfg.discount_factor)
-        # `discount` says it all; every column costs time in the buffer.
-        return Rows({k: v for k, v in samples.items() if k not in ("truncated", "end")})
+    def _with_discount(self, columns: Batch) -> Batch:
+        """Add `discount` to samples without it: what users bring, and single steps of replay.
+
+        Established rows have a reward for each of `nstep` steps, and their `value_gamma`.
+        """
+        if "episode_id" in columns and self.cfg.nstep > 1:
+            raise ConfigError(
+                f"policy.nstep = {self.cfg.nstep}, but the samples are single steps; draw them "
+                f"from a buffer with nstep = {self.cfg.nstep} and discount_factor = "
+                f"{self.cfg.discount_factor} (compile_config sets both)"
+            )
+        reward = columns["reward"]
+        if self.cfg.nstep > 1 and reward.ndim == 2 and reward.shape[1] == self.cfg.nstep:
+            powers = np.power(self.cfg.discount_factor, np.arange(self.cfg.nstep))
+            reward = (reward @ powers).astype(np.float32)
+        terminated = terminated_of(columns) & (not self.cfg.learn.ignore_done)
+        return {**columns, "reward": reward, "discount": ~terminated * self._gamma(columns)}
+
+    def _gamma(self, columns: Batch) -> Any:
+        """Discount of the value after each sample that goes on."""
+        if "value_gamma" in columns:
+            return columns["value_gamma"]
+        return np.float32(self.cfg.discount_factor**self.cfg.nstep)
 
     @property
     def rng(self) -> np.random.Generator:

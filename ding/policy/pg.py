@@ -76,7 +76,7 @@ class PGPolicy(ActorCriticPolicy):
         self.learn_state |= {"optimizer": self._optimizer}
 
     def _forward_learn(self, data: Sequence[Any]) -> list[dict[str, Any]]:
-        columns = columns_of(data)
+        columns = self._prepared(data)
         return_, rest = columns["return"], columns["rest"]
         mean = mean_return(return_, rest)
         target = return_ + rest * mean - (mean if self.cfg.learn.baseline else np.float32(0))
@@ -120,6 +120,9 @@ class PGPolicy(ActorCriticPolicy):
         return Rows(
             {"obs": steps["obs"], "action": steps["action"], "return": return_, "rest": rest}
         )
+
+    def _lacks(self, columns: Batch) -> bool:
+        return "return" not in columns
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         if self.cfg.deterministic_eval:

@@ -113,7 +113,7 @@ class PPGPolicy(ActorCriticPolicy):
         }
 
     def _forward_learn(self, data: Sequence[Any]) -> list[dict[str, Any]]:
-        columns, learn = columns_of(data), self.cfg.learn
+        columns, learn = self._prepared(data), self.cfg.learn
         self._check_size(columns)
         if learn.value_norm:
             self._return_scale.update(columns["return"])

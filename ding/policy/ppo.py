@@ -99,7 +99,7 @@ class PPOPolicy(ActorCriticPolicy):
         self.learn_state |= {"optimizer": self._optimizer}
 
     def _forward_learn(self, data: Sequence[Any]) -> list[dict[str, Any]]:
-        columns, learn = columns_of(data), self.cfg.learn
+        columns, learn = self._prepared(data), self.cfg.learn
         self._check_size(columns)
         if learn.value_norm:
             self._return_scale.update(columns["return"])

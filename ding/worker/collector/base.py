@@ -139,6 +139,7 @@ class ISerialCollector(ABC):
                 policy,
                 by_row=attribute_of(policy, "process_rows", False),
                 observe=attribute_of(policy, "statistics_observer", None),
+                links_steps=attribute_of(policy, "links_steps", False),
             )
         self._check_ready()
         if self._turns is not None:
@@ -316,6 +317,10 @@ class ISerialCollector(ABC):
     def recent_return(self) -> float | None:
         """Mean return of the last 100 episodes, as far as there are any."""
         return self._episodes.mean_return
+
+    def number_episodes_from(self, first: int) -> None:
+        """Let episode ids begin here; those of several collectors of one buffer must differ."""
+        self._recorder.number_episodes_from(first)
 
     def take_statistics(self) -> dict[str, Any]:
         """Statistics for the policy's normalisers, gathered since the last call."""
