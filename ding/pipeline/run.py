@@ -1,10 +1,10 @@
-"""Everything that one training run consists of, put together from its config."""
+"""Run: env managers, policy and workers of one training run, put together from its config."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -17,13 +17,16 @@ from torch import nn
 from ding.config import compile_config, read_config_with_system
 from ding.config.compile import save_compiled
 from ding.config.merge import plain_dict
-from ding.entry.interrupt import Interrupt
-from ding.entry.progress import Progress
-from ding.entry.report import Outcome
-from ding.entry.spaces import fit_model_to_env
-from ding.entry.state import StateKeeper, check_same_config, discard, find_run, load_state
 from ding.envs import get_vec_env_setting, manager_of
-from ding.policy import Policy, create_policy, get_random_policy
+from ding.pipeline.batches import CollectedBatches, ReplayBatches
+from ding.pipeline.interrupt import Interrupt
+from ding.pipeline.learning import train_on
+from ding.pipeline.progress import Progress
+from ding.pipeline.report import Outcome
+from ding.pipeline.source import Collected, CollectorSource
+from ding.pipeline.spaces import fit_model_to_env
+from ding.pipeline.state import StateKeeper, check_same_config, discard, find_run, load_state
+from ding.policy import Policy, create_policy
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.limits import Limits
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
@@ -144,10 +147,13 @@ class Run:
         self.evaluator = create_serial_evaluator(
             cfg.eval.evaluator, env=evaluator_env, policy=self.policy.eval_mode, exp_name=name
         )
+        self.source = CollectorSource(self.collector, self.policy.collect_mode)
         self.buffer = None
+        self.batches: ReplayBatches | CollectedBatches = CollectedBatches()
         if not cfg.on_policy:
             self.buffer = create_buffer(cfg.other.replay_buffer, exp_name=name)
             self._closing.callback(self.buffer.close)
+            self.batches = ReplayBatches.of(self.buffer, cfg)
         self._states = StateKeeper(self.directory, self.buffer, resumed)
         self._closing.callback(self._states.finish)
         for worker in (self.learner, self.collector, self.evaluator):
@@ -182,13 +188,10 @@ class Run:
         if load_path:
             self.learner.load_checkpoint(load_path)
         self.learner.call_hook("before_run")
-        size = self.cfg.policy.random_collect_size
-        if size and self.buffer is not None:
-            space = self.collector._env.action_space
-            self.collector.reset_policy(get_random_policy(self.policy.collect_mode, space))
-            self.buffer.push(self.collector.collect(n_sample=size, random_collect=True))
-            self.learner.merge_statistics(self.collector.take_statistics())
-            self.collector.reset_policy(self.policy.collect_mode)
+        if isinstance(self.batches, ReplayBatches):
+            for chunk in self.source.warm_up(self.cfg.policy.random_collect_size):
+                self.batches.add(chunk.samples, self.collector.envstep)
+                self.learner.merge_statistics(chunk.statistics)
         self.save(wait=True)  # a run can be resumed from its first step on
 
     def evaluate_if_due(self) -> bool:
@@ -207,27 +210,15 @@ class Run:
         self._returns = list(result.reward)
         self.progress.evaluated(float(np.mean(result.reward)), self.evaluator.best)
 
-    def batches(self, samples: Sequence[Any]) -> Iterator[Sequence[Any]]:
-        """What to learn from after a collect: draws from the buffer, or just what came."""
-        statistics = self.collector.take_statistics()
-        if self.buffer is None:
-            yield samples
-            self.learner.merge_statistics(statistics)  # acted and learned with the same ones
-            return
-        self.learner.merge_statistics(statistics)
-        self.buffer.push(samples, self.collector.envstep)
-        learn = self.cfg.policy.learn
-        for _ in range(learn.update_per_collect):
-            batch = self.buffer.sample(learn.batch_size, self.learner.train_iter)
-            if batch is None:
-                return  # not enough samples yet
-            yield batch
-
-    def feed_back(self) -> None:
-        """Tell the buffer how surprising the samples of the last update were, if that counts."""
-        wanted = self.cfg.policy.get("priority", False)
-        if wanted and self.buffer is not None and self.learner.priority_info:
-            self.buffer.update(self.learner.priority_info)
+    def learn(self, collected: Collected) -> None:
+        """Update the policy on what the new samples give to learn from."""
+        learner, envstep = self.learner, self.collector.envstep
+        batches = self.batches.after(collected.samples, envstep, lambda: learner.train_iter)
+        on_policy = self.cfg.policy.on_policy
+        for priority_info in train_on(
+            learner, batches, envstep, [collected.statistics], on_policy=on_policy
+        ):
+            self.batches.feed_back(priority_info)
 
     # --- state ---------------------------------------------------------------------------------
 
