@@ -15,9 +15,9 @@ import yaml
 from easydict import EasyDict
 
 from ding.config.explain import CompiledConfig, create_config_of
-from ding.config.merge import lookup, plain_dict
 from ding.config.schema import to_easydict
-from ding.config.text import plain_data, to_python
+from ding.config.text import PlainData, to_python
+from ding.config.tree import lookup, plain_dict
 from ding.utils.errors import ConfigError
 
 _EXAMPLES = {
@@ -87,13 +87,12 @@ def save_config_py(cfg: Mapping[str, Any], path: str | Path) -> None:
 
 def save_config_yaml(cfg: Mapping[str, Any], path: str | Path) -> None:
     """YAML knows no tuples: they come back as lists."""
-    content = _without_tuples(plain_data(_sections_of(cfg)))
-    _write(path, yaml.safe_dump(content, sort_keys=False))
+    _write(path, yaml.safe_dump(PlainData().of(_sections_of(cfg)), sort_keys=False))
 
 
 def config_text(cfg: Mapping[str, Any], *, formatted: bool = False) -> str:
     """The text of a Python config file."""
-    sections = plain_data(_sections_of(cfg))
+    sections = PlainData().of(_sections_of(cfg))
     lines = [f"{name} = {to_python(value, formatted)}" for name, value in sections.items()]
     return "\n".join(lines) + "\n"
 
@@ -179,12 +178,6 @@ def _line_in(file: Path, error: Exception) -> int | str:
 
 def _write(path: str | Path, text: str) -> None:
     Path(path).write_text(text, encoding="utf-8")
-
-
-def _without_tuples(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {key: _without_tuples(value) for key, value in tree.items()}
-    return [_without_tuples(v) for v in tree] if isinstance(tree, (list, tuple)) else tree
 
 
 class _YamlLoader(yaml.SafeLoader):

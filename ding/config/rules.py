@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ding.config.layout import EVAL_EPISODES, STOP_VALUE
-from ding.config.merge import MISSING, Origin, lookup, put
+from ding.config.merge import Origin
 from ding.config.schema import build
+from ding.config.tree import MISSING, lookup, put
 from ding.utils.errors import ConfigError, nearest
 
 _MAX_EVALUATOR_ENVS = 8
