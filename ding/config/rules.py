@@ -15,6 +15,17 @@ _MAX_EVALUATOR_ENVS = 8
 _SEQUENCE_KEYS = {"burn_in": "policy.burnin_step", "unroll_len": "policy.learn_unroll_len"}
 """What a buffer of sequences takes from a policy that has such settings."""
 
+SETTLED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "policy.learn.learner.dataloader.num_workers": (
+        (0,),
+        "the learner gets its batches from the buffer in its own process; leave it at 0",
+    ),
+    "policy.collect.collector.deepcopy_obs": ((False, True), "observations are always copied"),
+    "policy.collect.collector.transform_obs": ((False, True), "samples are stacked columns anyway"),
+    "policy.other.replay_buffer.deepcopy": ((False, True), "samples are always copied"),
+}
+"""Established keys that nothing reads: the values that hold anyway, and why others cannot."""
+
 
 def apply_rules(tree: dict[str, Any], origins: dict[str, Origin], *, settled: bool) -> None:
     """Fill in what follows from other values; `settled`: what nothing says is an error."""
@@ -43,6 +54,7 @@ def check_rules(cfg: Mapping[str, Any], policy: Any) -> None:
     if not cfg["exp_name"].strip():
         raise ConfigError("config key 'exp_name' is empty; it names the directory of the run")
     _check_env(cfg["env"])
+    _check_settled(cfg)
     _check_model(cfg["policy"], getattr(policy, "model_signature", None))
     config_class = getattr(policy, "config_class", None)
     if config_class is not None:
@@ -98,6 +110,13 @@ def _check_env(env: Mapping[str, Any]) -> None:
             f"(= {envs}): each of these envs plays an episode at least; set n_evaluator_episode="
             f"{envs} or evaluator_env_num={episodes}"
         )
+
+
+def _check_settled(cfg: Mapping[str, Any]) -> None:
+    for path, (values, reason) in SETTLED.items():
+        value = lookup(cfg, path)
+        if value is not MISSING and value not in values:
+            raise ConfigError(f"config key '{path}' = {value!r} can have no effect: {reason}")
 
 
 def _check_model(policy: Mapping[str, Any], signature: Any) -> None:

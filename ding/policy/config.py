@@ -73,7 +73,7 @@ class LearnConfig:
     threads: int | None = None
     """Torch threads; by default one, or all cores if the network is large enough to gain."""
     multi_gpu: bool = False
-    """Several GPUs, one learner on each."""
+    """Several GPUs in one process: False; parallel runs have several learners instead."""
     resume_training: bool = False
     """Take the counters from a loaded checkpoint as well."""
     learner: dict[str, Any] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class PolicyConfig:
     cuda: bool = False
     """Train on a GPU."""
     multi_gpu: bool = False
-    """Several GPUs, one learner on each."""
+    """Several GPUs in one process: False; parallel runs have several learners instead."""
     bp_update_sync: bool = True
     """With several learners: average the gradients at every update."""
     traj_len_inf: bool = False
@@ -125,7 +125,7 @@ class PolicyConfig:
     random_collect_size: int = 0
     """Samples collected by a random policy before training starts."""
     transition_with_policy_data: bool = False
-    """Random warm-up goes through the policy, so that its outputs are stored too."""
+    """Warm up with the policy instead of at random; only where there is no warm-up, for now."""
     discount_factor: float = 0.99
     """Gamma."""
     nstep: int = 1
@@ -151,8 +151,32 @@ class PolicyConfig:
             raise ConfigError(
                 "policy.priority_IS_weight = True takes effect with priority = True only"
             )
-        if self.multi_gpu or self.learn.multi_gpu:
-            raise ConfigError("policy.multi_gpu = True: one learner only in this version")
+        self._check_effects()
+
+    def _check_effects(self) -> None:
+        """Refuse established settings that nothing would act upon."""
+        for path, value in (
+            ("policy.multi_gpu", self.multi_gpu),
+            ("policy.learn.multi_gpu", self.learn.multi_gpu),
+        ):
+            if value:
+                raise ConfigError(
+                    f"{path} = True: one learner trains on one GPU; several share every batch and "
+                    "average their gradients in a parallel run: ding -m parallel with "
+                    "policy.learn.learner.learner_num = 2 or more"
+                )
+        if self.transition_with_policy_data and self.random_collect_size:
+            raise ConfigError(
+                "policy.transition_with_policy_data = True: the warm-up of random_collect_size = "
+                f"{self.random_collect_size} samples draws its actions at random and stores "
+                "nothing of the policy's; leave it out, or set random_collect_size = 0"
+            )
+        if self.on_policy and self.learn.update_per_collect != 1:
+            raise ConfigError(
+                f"policy.learn.update_per_collect = {self.learn.update_per_collect}: on-policy "
+                "samples are handed to the policy once; passes over them are "
+                "policy.learn.epoch_per_collect, where the algorithm has it"
+            )
 
     def _check_counts(self) -> None:
         at_least("policy.learn.batch_size", self.learn.batch_size, 1)
