@@ -13,14 +13,8 @@ from typing import Any
 from ding.config.explain import CompiledConfig, compiled, origins_of
 from ding.config.files import config_text, save_config
 from ding.config.layout import layout
-from ding.config.merge import Origin, merge
-from ding.config.parts import (
-    PLACES,
-    checked_create_config,
-    classes_of,
-    refuse_parts_not_built,
-    types_with,
-)
+from ding.config.merge import Origin, merge, respelt
+from ding.config.parts import PLACES, checked_create_config, classes_of, refuse_parts_not_built
 from ding.config.rules import apply_rules, check_rules
 from ding.config.schema import deep_merge_dicts
 from ding.config.tree import MISSING, lookup, plain_dict, put
@@ -91,14 +85,8 @@ def compile_config(  # noqa: PLR0913  (the established signature)
     classes = classes_of(passed, create, main, auto)
     user = _combined(create, main)
     origins: dict[str, Origin] = {}
-    tree = merge(
-        layout(classes, user, settled=auto),
-        user,
-        aliases=ALIASES,
-        origins=origins,
-        source_of=source_of,
-        types_with=types_with,
-    )
+    schema = layout(classes, user, settled=auto)
+    tree = merge(schema, respelt(schema, user, ALIASES), origins=origins, source_of=source_of)
     apply_rules(tree, origins, settled=auto)
     result = compiled(tree, origins, create)
     check_rules(result, classes.get("policy"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ding.config.parts import types_with
 from ding.config.schema import (
     ABSENT,
     REQUIRED,
@@ -23,8 +24,6 @@ from ding.config.tree import MISSING, join, lookup, misfit_error, plain_dict, pu
 from ding.config.values import plain_scalar
 from ding.utils.errors import ConfigError, nearest
 
-TypesWith = Callable[[str, str], Sequence[str]]
-
 
 class Origin(NamedTuple):
     """Where a value came from."""
@@ -38,20 +37,14 @@ def merge(
     schema: Schema,
     user: Mapping[str, Any],
     *,
-    aliases: Mapping[str, str] | None = None,
     origins: dict[str, Origin] | None = None,
     source_of: Callable[[str], str] = lambda path: "user",
-    types_with: TypesWith | None = None,
 ) -> dict[str, Any]:
     """What `schema` describes with the user's values on top, as a new dict.
 
-    `aliases` maps older spellings to today's, `origins` collects where each value came from,
-    `source_of` names who set the value at a path, `types_with` tells for a section and a key which
-    types of that part would take the key.
+    `origins` collects where each value came from, `source_of` names who set the one at a path.
     """
-    if aliases and isinstance(user, Mapping):
-        user = _respelt(schema, user, aliases)
-    merging = _Merge(dict(schema), {} if origins is None else origins, source_of, types_with)
+    merging = _Merge(dict(schema), {} if origins is None else origins, source_of)
     merging.take(user)
     return merging.tree()
 
@@ -62,7 +55,6 @@ class _Merge:
     """Own copy: optional sections that the user turns on are added to it."""
     origins: dict[str, Origin]
     source_of: Callable[[str], str]
-    types_with: TypesWith | None
     given: dict[str, Any] = field(default_factory=dict)
     undeclared: list[tuple[str, str, Any]] = field(default_factory=list)
     """Section, key and value of what open sections took; the key may hold a dot."""
@@ -82,7 +74,7 @@ class _Merge:
                 self.given[where] = None
             elif isinstance(entry, Section) or self._turned_on(entry, value, where):
                 self.take(value, where)
-            else:
+            elif value is not None or entry.default is not REQUIRED:
                 self.given[where] = checked(entry, plain_scalar(value), where)
 
     def tree(self) -> dict[str, Any]:
@@ -119,8 +111,7 @@ class _Merge:
 
     def _unknown(self, key: Any, value: Any, path: str) -> ConfigError:
         where = join(path, str(key))
-        types = self.types_with(path, str(key)) if self.types_with is not None else ()
-        if types:
+        if types := types_with(path, str(key)):
             return ConfigError(
                 f"config key '{where}' (= {short(value)}) needs '{path}.type' = "
                 f"{' or '.join(map(repr, types))}; the type chosen here has no such key"
@@ -145,7 +136,8 @@ def _plain_item(key: Any, value: Any, path: str) -> tuple[str, Any]:
     return key, plain_scalar(value)
 
 
-def _respelt(schema: Schema, user: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+def respelt(schema: Schema, user: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    """The user's values with older spellings replaced, unless the schema declares those."""
     tree: dict[str, Any] = plain_dict(user)
     for old, new in aliases.items():
         value = lookup(tree, old)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ding.config.layout import EVAL_EPISODES, STOP_VALUE
 from ding.config.merge import Origin
 from ding.config.schema import build
 from ding.config.tree import MISSING, lookup, put
@@ -30,9 +29,6 @@ SETTLED: dict[str, tuple[tuple[Any, ...], str]] = {
 def apply_rules(tree: dict[str, Any], origins: dict[str, Origin], *, settled: bool) -> None:
     """Fill in what follows from other values; `settled`: what nothing says is an error."""
     env, policy = tree["env"], tree["policy"]
-    if settled:
-        _need(env, "env.stop_value", STOP_VALUE)
-        _need(env, "env.n_evaluator_episode", EVAL_EPISODES)
     _settle_amount(policy["collect"], origins, settled)
     if policy.get("unroll_len") is not None:
         _derive(tree, origins, "policy.collect.unroll_len", "policy.unroll_len")
@@ -61,11 +57,6 @@ def check_rules(cfg: Mapping[str, Any], policy: Any) -> None:
         build(config_class, cfg["policy"], "policy")
     if hasattr(policy, "check_config"):
         policy.check_config(cfg)
-
-
-def _need(section: Mapping[str, Any], path: str, doc: str) -> None:
-    if section.get(path.rpartition(".")[2]) is None:
-        raise ConfigError(f"config key '{path}' is required: {doc}")
 
 
 def _settle_amount(collect: dict[str, Any], origins: dict[str, Origin], settled: bool) -> None:

@@ -139,7 +139,7 @@ def _overlay(schema: Schema, over: Schema) -> None:
 
 
 def replace_entry(schema: Schema, path: str, entry: Leaf | Section) -> None:
-    """Put an entry in the place of a section and all that is in it."""
+    """Put an entry in the place of another and of all that is in it."""
     for key in [key for key in schema if key.startswith(f"{path}.")]:
         del schema[key]
     schema[path] = entry
