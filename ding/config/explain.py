@@ -85,4 +85,5 @@ def _nearest_path(cfg: Mapping[str, Any], path: str) -> str:
     paths = [p for p, _ in values_of(cfg)]
     key = path.rpartition(".")[2]
     same = [p for p in paths if p.rpartition(".")[2] == key]
-    return f"; did you mean '{same[0]}'?" if same else nearest(path, paths)
+    sections = {p[:i] for p in paths for i, letter in enumerate(p) if letter == "."}
+    return nearest(path, same) if same else nearest(path, [*sections, *paths])

@@ -57,6 +57,8 @@ def read_config_yaml(path: str | Path) -> EasyDict:
     file = _existing(path, (".yaml", ".yml"))
     try:
         content = yaml.load(file.read_text(encoding="utf-8"), Loader=_YamlLoader)
+    except (UnicodeDecodeError, yaml.reader.ReaderError) as error:
+        raise ConfigError(f"{file}: not valid YAML: what it holds is no text") from error
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{file}:{line}: not valid YAML: {error.problem}") from error
@@ -181,7 +183,16 @@ def _write(path: str | Path, text: str) -> None:
 
 
 class _YamlLoader(yaml.SafeLoader):
-    """Reads `1e-3` as a number, which plain YAML 1.1 takes for a string."""
+    """Reads `1e-3` as a number, which plain YAML 1.1 takes for a string; refuses a key twice."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        lines: dict[str, int] = {}  # before `<<` adds keys, which own ones may replace
+        for key, _ in node.value:
+            line = lines.setdefault(key.value, key.start_mark.line + 1)
+            if line != key.start_mark.line + 1:
+                problem = f"the key '{key.value}' stands twice, first in line {line}"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+        super().flatten_mapping(node)
 
 
 _YamlLoader.add_implicit_resolver(

@@ -7,7 +7,8 @@ from typing import Any
 
 from ding.config.merge import Origin
 from ding.config.schema import build
-from ding.config.tree import MISSING, lookup, put
+from ding.config.tree import MISSING, lookup, misfit_error, put
+from ding.config.values import describe, fits
 from ding.utils.errors import ConfigError, nearest
 
 _MAX_EVALUATOR_ENVS = 8
@@ -91,7 +92,7 @@ def _derive(tree: dict[str, Any], origins: dict[str, Origin], path: str, leader:
 
 
 def _check_env(env: Mapping[str, Any]) -> None:
-    for key in ("collector_env_num", "evaluator_env_num", "n_evaluator_episode"):
+    for key in ("collector_env_num", "n_evaluator_episode", "evaluator_env_num"):
         if env.get(key) is not None and env[key] < 1:
             raise ConfigError(f"config key 'env.{key}' must be at least 1, got {env[key]}")
     episodes, envs = env["n_evaluator_episode"], env["evaluator_env_num"]
@@ -112,6 +113,9 @@ def _check_settled(cfg: Mapping[str, Any]) -> None:
 
 def _check_model(policy: Mapping[str, Any], signature: Any) -> None:
     model = policy.get("model") or {}
+    for key, value in model.items():
+        if key.endswith("size_list") and not fits(value, list[int] | None):
+            raise misfit_error(f"policy.model.{key}", value, describe(list[int]))
     valid = None if signature is None or model.get("type") else signature(policy)
     if valid is None:
         return

@@ -9,6 +9,8 @@ from ding.torch_utils.lr_schedule import KINDS, UNITS, lr_factor
 from ding.utils.errors import ConfigError, nearest
 from ding.utils.registry import BUFFER_REGISTRY
 
+_MOST_THREADS = 256
+
 
 @dataclass(frozen=True, kw_only=True)
 class LrSchedulerConfig:
@@ -171,6 +173,14 @@ class PolicyConfig:
                 f"{self.random_collect_size} samples draws its actions at random and stores "
                 "nothing of the policy's; leave it out, or set random_collect_size = 0"
             )
+        own = type(self)  # of an algorithm here; users say of theirs what they like
+        is_built_in = own is not PolicyConfig and own.__module__.startswith("ding.policy.")
+        if is_built_in and self.on_policy != own.on_policy:
+            data = "on-policy" if own.on_policy else "from a replay buffer"
+            raise ConfigError(
+                f"policy.on_policy = {self.on_policy}: policy '{self.type}' learns {data}; leave "
+                "it out"
+            )
         if self.on_policy and self.learn.update_per_collect != 1:
             raise ConfigError(
                 f"policy.learn.update_per_collect = {self.learn.update_per_collect}: on-policy "
@@ -182,8 +192,9 @@ class PolicyConfig:
         at_least("policy.learn.batch_size", self.learn.batch_size, 1)
         at_least("policy.learn.update_per_collect", self.learn.update_per_collect, 1)
         at_least("policy.random_collect_size", self.random_collect_size, 0)
+        if self.learn.threads is not None:
+            within("policy.learn.threads", self.learn.threads, 1, _MOST_THREADS)
         for path, value in (
-            ("policy.learn.threads", self.learn.threads),
             ("policy.collect.n_sample", self.collect.n_sample),
             ("policy.collect.n_episode", self.collect.n_episode),
         ):
@@ -192,6 +203,8 @@ class PolicyConfig:
         for name, value in vars(self.learn).items():
             if "learning_rate" in name and not value > 0:
                 raise ConfigError(f"policy.learn.{name} = {value}: must be above 0")
+            if name.endswith(("_weight", "clip_ratio")):
+                at_least(f"policy.learn.{name}", value, 0)
 
 
 def at_least(path: str, value: float, low: float) -> None:

@@ -73,6 +73,7 @@ def test_inputs_are_not_changed() -> None:
         (main_config(nstep=0), "policy': nstep must be at least 1, got 0"),
         (main_config(on_policy=True, learn={"clip": 1.0}), "has no effect with policy.on_policy"),
         (main_config(env={"evaluator_env_num": 6}), "set n_evaluator_episode=6 or evaluator_env"),
+        (main_config(env={"n_evaluator_episode": 0}), "'env.n_evaluator_episode' must be at lea"),
         (main_config(env={"collector_env_num": 0}), "'env.collector_env_num' must be at least 1"),
         (main_config() | {"exp_name": " "}, "'exp_name' is empty"),
         (main_config(collect={"n_sample": 8, "n_episode": 8}), "exclude each other; keep one"),
