@@ -19,7 +19,7 @@ BELOW: dict[str, set[str]] = {
     "env": {"envs"},
     "config": {"utils"},
     "model": {"utils", "torch_utils", "rl_utils"},
-    "policy": {"utils", "torch_utils", "rl_utils", "model", "config"},
+    "policy": {"utils", "torch_utils", "rl_utils", "model", "config", "envs"},
     "worker": {"utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs"},
     "data": {"utils", "config", "worker"},
     "parallel": {"utils", "torch_utils", "policy", "envs", "worker"},

@@ -87,7 +87,7 @@ def compile_config(  # noqa: PLR0913  (the established signature)
     origins: dict[str, Origin] = {}
     schema = layout(classes, user, settled=auto)
     tree = merge(schema, respelt(schema, user, ALIASES), origins=origins, source_of=source_of)
-    apply_rules(tree, origins, settled=auto)
+    apply_rules(tree, origins, classes.get("policy"), settled=auto)
     result = compiled(tree, origins, create)
     check_rules(result, classes.get("policy"))
     if save_cfg:

@@ -27,23 +27,48 @@ SETTLED: dict[str, tuple[tuple[Any, ...], str]] = {
 """Established keys that nothing reads: the values that hold anyway, and why others cannot."""
 
 
-def apply_rules(tree: dict[str, Any], origins: dict[str, Origin], *, settled: bool) -> None:
+_NORMALISERS = {
+    "obs_norm": {"clip_range": "policy.obs_norm_range"},
+    "reward_norm": {"reward_discount": "policy.reward_norm_discount"},
+}
+"""Env wrappers that are parts of the policy, and where their options go."""
+
+
+def apply_rules(
+    tree: dict[str, Any], origins: dict[str, Origin], policy_class: Any, *, settled: bool
+) -> None:
     """Fill in what follows from other values; `settled`: what nothing says is an error."""
     env, policy = tree["env"], tree["policy"]
     _settle_amount(policy["collect"], origins, settled)
     if policy.get("unroll_len") is not None:
         _derive(tree, origins, "policy.collect.unroll_len", "policy.unroll_len")
-    if lookup(tree, "policy.other.replay_buffer.burn_in") is not MISSING:
-        for key, leader in _SEQUENCE_KEYS.items():
-            if lookup(tree, leader) is not MISSING:
-                _derive(tree, origins, f"policy.other.replay_buffer.{key}", leader)
+    _fit_buffer(tree, origins, policy_class)
     if lookup(tree, "policy.collect.env_num") is not MISSING:
         _derive(tree, origins, "policy.collect.env_num", "env.collector_env_num")
     if env.get("evaluator_env_num") is None:
         env["evaluator_env_num"] = min(env["n_evaluator_episode"], _MAX_EVALUATOR_ENVS)
         origins["env.evaluator_env_num"] = Origin("from env.n_evaluator_episode")
+    _lift_normalisers(tree, origins)
     _derive(tree, origins, "policy.eval.evaluator.stop_value", "env.stop_value")
     _derive(tree, origins, "policy.eval.evaluator.n_episode", "env.n_evaluator_episode")
+
+
+def _fit_buffer(tree: dict[str, Any], origins: dict[str, Origin], policy_class: Any) -> None:
+    """The buffer draws what the policy learns from: sequences, or sums of `nstep` rewards."""
+    buffer = "policy.other.replay_buffer"
+    if lookup(tree, f"{buffer}.burn_in") is not MISSING:
+        leaders = _SEQUENCE_KEYS
+    elif lookup(tree, f"{buffer}.nstep") is not MISSING:
+        leaders = {"discount_factor": "policy.discount_factor"}
+        # A policy that sums rewards by itself has no use for a buffer that does it again.
+        get_train_sample = getattr(policy_class, "_get_train_sample", None)
+        if getattr(get_train_sample, "single_steps", False):
+            leaders = {**leaders, "nstep": "policy.nstep"}
+    else:
+        leaders = {}
+    for key, leader in leaders.items():
+        if lookup(tree, leader) is not MISSING:
+            _derive(tree, origins, f"{buffer}.{key}", leader)
 
 
 def check_rules(cfg: Mapping[str, Any], policy: Any) -> None:
@@ -77,6 +102,27 @@ def _settle_amount(collect: dict[str, Any], origins: dict[str, Origin], settled:
             "config key 'policy.collect.n_sample' or 'policy.collect.n_episode' is required: how "
             "much is collected at a time; for example policy=dict(collect=dict(n_sample=8), ...)"
         )
+
+
+def _lift_normalisers(tree: dict[str, Any], origins: dict[str, Origin]) -> None:
+    """Normalisers listed as env wrappers become the policy's: one for all envs, saved with it."""
+    kept = []
+    for entry in tree["env"].get("env_wrapper") or []:
+        options = dict(entry) if isinstance(entry, Mapping) else {"type": entry}
+        name = options.pop("type", None)
+        if name not in _NORMALISERS or f"policy.{name}" not in origins:
+            kept.append(entry)
+            continue
+        settings = {f"policy.{name}": True}
+        settings |= {_NORMALISERS[name].get(key, ""): value for key, value in options.items()}
+        for path, value in settings.items():
+            if path:  # What is not there is refused by the wrapper itself, below.
+                put(tree, path, value)
+                origins[path] = Origin("from env.env_wrapper")
+            else:
+                kept.append(entry)
+    if "env_wrapper" in tree["env"]:
+        tree["env"]["env_wrapper"] = kept
 
 
 def _derive(tree: dict[str, Any], origins: dict[str, Origin], path: str, leader: str) -> None:

@@ -187,6 +187,7 @@ class Run:
             space = self.collector._env.action_space
             self.collector.reset_policy(get_random_policy(self.policy.collect_mode, space))
             self.buffer.push(self.collector.collect(n_sample=size, random_collect=True))
+            self.learner.merge_statistics(self.collector.take_statistics())
             self.collector.reset_policy(self.policy.collect_mode)
         self.save(wait=True)  # a run can be resumed from its first step on
 
@@ -208,9 +209,12 @@ class Run:
 
     def batches(self, samples: Sequence[Any]) -> Iterator[Sequence[Any]]:
         """What to learn from after a collect: draws from the buffer, or just what came."""
+        statistics = self.collector.take_statistics()
         if self.buffer is None:
             yield samples
+            self.learner.merge_statistics(statistics)  # acted and learned with the same ones
             return
+        self.learner.merge_statistics(statistics)
         self.buffer.push(samples, self.collector.envstep)
         learn = self.cfg.policy.learn
         for _ in range(learn.update_per_collect):

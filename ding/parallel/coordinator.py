@@ -237,7 +237,7 @@ class Coordinator:
         def lost(_: ServiceLostError) -> None:
             self._evaluated_iter = before
 
-        args = (weights.ref, weights.train_iter, self.ledger.env_steps)
+        args = (weights.ref, self.ledger.env_steps)
         self.ask(self.evaluator, note, "evaluate", *args, lost=lost)
 
     # --- end -----------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ class Coordinator:
             self._last_turn()
         last = self.found.weights or self.weights
         assert last is not None
-        self.ask(self.learner, ignore, "finish", last.ref, last.train_iter)
+        self.ask(self.learner, ignore, "finish", last.ref)
         self._await(lambda: self.learner.idle)
         self._save_now()
 

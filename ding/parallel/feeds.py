@@ -75,6 +75,8 @@ class ReplayFeed(Feed):
         self._drawn: tuple[Call, int] | None = None
         self._starved = False
         self._priorities: list[Any] = []
+        self._statistics: list[Any] = []
+        """Gathered with what is stored, for the learner's normalisers."""
 
     @property
     def queued(self) -> int:
@@ -106,7 +108,7 @@ class ReplayFeed(Feed):
             starved or self._balance.may_collect(c.ledger, under_way, self._ahead)
         ):
             return False
-        args = (weights.ref, self._chunk, weights.train_iter, c.settings(worker.index))
+        args = (weights.ref, self._chunk, c.settings(worker.index))
         self._ask_for_chunk(worker, partial(self._take_of, weights), "collect", *args)
         return True
 
@@ -152,7 +154,10 @@ class ReplayFeed(Feed):
         def stored(call: Call, answer: Any) -> None:
             self._one_by_one = max(self._one_by_one - n, 0)
             for _ in range(n):
-                self._c.ledger.store(self._arrived.popleft()[1])
+                told = self._arrived.popleft()[1]
+                self._c.ledger.store(told)
+                if told["statistics"]:
+                    self._statistics.append(told["statistics"])
 
         def lost(why: ServiceLostError) -> None:
             if isinstance(why, AnswerLostError):
@@ -178,12 +183,17 @@ class ReplayFeed(Feed):
 
     def _learn(self, drawn: Call, n: int) -> None:
         c, self._drawn = self._c, None
+        statistics, self._statistics = self._statistics, []
 
         def learned(call: Call, told: Told) -> None:
             self._priorities += told["priorities"]
             c.learned(call, n, told)
 
-        c.ask(c.learner, learned, "learn", c.ledger.env_steps, drawn.large)
+        def lost(_: ServiceLostError) -> None:
+            self._statistics = statistics + self._statistics
+
+        args = (c.ledger.env_steps, statistics, drawn.large)
+        c.ask(c.learner, learned, "learn", *args, lost=lost)
 
 
 class OnPolicyFeed(Feed):
@@ -233,7 +243,7 @@ class OnPolicyFeed(Feed):
                 self._open[share] = n
 
         method = "collect_episodes" if self._of_episodes else "collect"
-        args = (weights.ref, n, weights.train_iter, self._c.settings(worker.index))
+        args = (weights.ref, n, self._c.settings(worker.index))
         self._ask_for_chunk(worker, take, method, *args, lost=lost)
 
     def _take(self, share: int, version: int, call: Call, told: Told) -> None:
@@ -257,5 +267,6 @@ class OnPolicyFeed(Feed):
             self._version = None  # Another round, with the same weights if the learner lives.
 
         envstep = ledger.env_steps + sum(told["env_steps"] for _, told in parts)
+        statistics = [told["statistics"] for _, told in parts if told["statistics"]]
         refs = [part.large for part, _ in parts]
-        c.ask(c.learner, learned, "learn_together", envstep, *refs, lost=lost)
+        c.ask(c.learner, learned, "learn_together", envstep, statistics, *refs, lost=lost)

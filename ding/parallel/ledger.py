@@ -51,7 +51,7 @@ class Ledger:
     restarts: dict[str, int] = field(default_factory=dict)
     """Services that were replaced, by role."""
 
-    def store(self, told: Mapping[str, int]) -> None:
+    def store(self, told: Mapping[str, Any]) -> None:
         """A chunk is where it can be learned from; `told` is what its collector said of it."""
         self.chunks.stored += 1
         self.env_steps += told["env_steps"]

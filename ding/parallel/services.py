@@ -23,7 +23,7 @@ from ding.parallel.together import (
     indivisible,
     own_address,
 )
-from ding.policy import create_policy, get_random_policy
+from ding.policy import ActingState, Statistics, create_policy, get_random_policy
 from ding.torch_utils.group import (
     Group,
     GroupError,
@@ -77,7 +77,8 @@ class CollectorService:
 
     def __init__(self, blueprint: Blueprint, index: int, incarnation: int) -> None:
         cfg, seed = blueprint.cfg, blueprint.seed_of(index, incarnation)
-        self._mode = blueprint.policy("collect", seed).collect_mode
+        self._policy = blueprint.policy("collect", seed)
+        self._mode = self._policy.collect_mode
         self._env = blueprint.envs(seed, to_evaluate=False)
         self._collector: Any = create_serial_collector(
             cfg.policy.collect.collector,
@@ -86,20 +87,21 @@ class CollectorService:
             exp_name=cfg.exp_name,
             instance_name=f"collector{index}",
         )
+        self._collector.number_episodes_from((index << 16 | incarnation) << 32)
 
-    def collect(
-        self, weights: Batch, n_sample: int, train_iter: int, settings: Mapping[str, Any]
-    ) -> Answer:
-        """Samples of the policy with these weights, and how many env steps they took."""
-        self._mode.load_state_dict({"model": tensors_of(weights)})
-        return self._collected(n_sample=n_sample, train_iter=train_iter, policy_kwargs=settings)
+    def collect(self, state: ActingState, n_sample: int, settings: Mapping[str, Any]) -> Answer:
+        """Samples of the policy in this state, and how many env steps they took."""
+        self._policy.load_acting_state(state)
+        return self._collected(n_sample=n_sample, train_iter=state.version, policy_kwargs=settings)
 
     def collect_episodes(
-        self, weights: Batch, n_episode: int, train_iter: int, settings: Mapping[str, Any]
+        self, state: ActingState, n_episode: int, settings: Mapping[str, Any]
     ) -> Answer:
         """The same for whole episodes."""
-        self._mode.load_state_dict({"model": tensors_of(weights)})
-        return self._collected(n_episode=n_episode, train_iter=train_iter, policy_kwargs=settings)
+        self._policy.load_acting_state(state)
+        return self._collected(
+            n_episode=n_episode, train_iter=state.version, policy_kwargs=settings
+        )
 
     def collect_random(self, n_sample: int) -> Answer:
         self._collector.reset_policy(get_random_policy(self._mode, self._env.action_space))
@@ -114,6 +116,7 @@ class CollectorService:
             "env_steps": self._collector.envstep - before,
             "dropped_steps": self._collector.dropped_steps - dropped,
             "samples": length(samples),
+            "statistics": self._collector.take_statistics(),
         }
 
     def close(self) -> None:
@@ -175,12 +178,16 @@ class LearnerService:
         self._learner.call_hook("before_run")
         return self._answer([])
 
-    def learn(self, envstep: int, batches: Sequence[Batch]) -> Answer:
-        """One update for each batch; the new weights, and new priorities of what was drawn.
+    def learn(
+        self, envstep: int, statistics: Sequence[Statistics], batches: Sequence[Batch]
+    ) -> Answer:
+        """One update for each batch; the new state, and new priorities of what was drawn.
 
         With other learners these are the priorities of the share that was learned from here.
         """
         priorities = []
+        for gathered in statistics:
+            self._learner.merge_statistics(gathered)
         with use(self._joined()):
             for batch in batches:
                 self._learner.train(Rows(writable(self._share(batch))), envstep)
@@ -188,14 +195,18 @@ class LearnerService:
                     priorities.append(tree_map(np.asarray, self._learner.priority_info))
         return self._answer(priorities)
 
-    def learn_together(self, envstep: int, *parts: Batch) -> Answer:
-        """All that several collectors brought, at once.
+    def learn_together(
+        self, envstep: int, statistics: Sequence[Statistics], *parts: Batch
+    ) -> Answer:
+        """All that several collectors brought, at once; normalisers stay as they were meanwhile.
 
         Other learners get all of it, too: advantages of whole episodes are computed anew, and the
         passes cut their minibatches themselves. It is these that the learners share.
         """
         with use(self._joined()):
             self._learner.train(Rows(writable(concat(list(parts)))), envstep)
+        for gathered in statistics:
+            self._learner.merge_statistics(gathered)
         return self._answer([])
 
     def _joined(self) -> Group | None:
@@ -215,9 +226,7 @@ class LearnerService:
         told = {"train_iter": self._learner.train_iter, "priorities": priorities}
         if self._rank:
             return None, told
-        state = self._policy._model.state_dict()
-        weights = {name: value.detach().cpu().numpy().copy() for name, value in state.items()}
-        return weights, told
+        return self._policy.acting_state(self._learner.train_iter), told
 
     def state(self) -> Answer:
         """All that another learner needs to go on here."""
@@ -241,10 +250,10 @@ class LearnerService:
     def load(self, path: str, updates: int) -> Answer:
         return self.restore(load_checkpoint(path, trusted=True), updates)
 
-    def finish(self, weights: Batch, train_iter: int) -> Answer:
-        """Save these weights as what the run has come to."""
-        self._learner.train_iter = train_iter
-        self._policy._model.load_state_dict(tensors_of(weights))
+    def finish(self, state: ActingState) -> Answer:
+        """Save the policy in this state as what the run has come to."""
+        self._learner.train_iter = state.version
+        self._policy.load_acting_state(state)
         self._learner.call_hook("after_run")
         return None, {}
 
@@ -307,25 +316,24 @@ class BufferService:
 class EvaluatorService:
     def __init__(self, blueprint: Blueprint) -> None:
         cfg = blueprint.cfg
-        self._mode = blueprint.policy("eval", blueprint.seed).eval_mode
+        self._policy = blueprint.policy("eval", blueprint.seed)
         self._evaluator = create_serial_evaluator(
             cfg.policy.eval.evaluator,
             env=blueprint.envs(blueprint.seed, to_evaluate=True),
-            policy=self._mode,
+            policy=self._policy.eval_mode,
             exp_name=cfg.exp_name,
         )
         self._directory = Path(cfg.exp_name) / "ckpt"
 
-    def evaluate(self, weights: Batch, train_iter: int, envstep: int) -> Answer:
-        """Returns of these weights; the best ones are saved."""
-        model = tensors_of(weights)
-        self._mode.load_state_dict({"model": model})
+    def evaluate(self, state: ActingState, envstep: int) -> Answer:
+        """Returns of the policy in this state; the best one is saved."""
+        self._policy.load_acting_state(state)
 
         def save(name: str) -> None:
-            state = {"model": model, "last_iter": train_iter, "last_step": envstep}
-            save_checkpoint(self._directory / name, state)
+            progress = {"last_iter": state.version, "last_step": envstep}
+            save_checkpoint(self._directory / name, self._policy.eval_mode.state_dict() | progress)
 
-        result = self._evaluator.eval(save, train_iter, envstep)
+        result = self._evaluator.eval(save, state.version, envstep)
         return None, {
             "stop": result.stop,
             "returns": list(result.reward),
@@ -339,10 +347,6 @@ class EvaluatorService:
 
     def close(self) -> None:
         self._evaluator.close()
-
-
-def tensors_of(weights: Batch) -> dict[str, torch.Tensor]:
-    return tree_map(torch.from_numpy, writable(weights))
 
 
 def writable(columns: Any) -> Any:

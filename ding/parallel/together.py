@@ -85,7 +85,7 @@ def begin_alike(policy: Any, group: Group) -> None:
 
     Moments of optimizers and running statistics are alike already: as new, or as loaded by each.
     """
-    for part in policy.learn_state.values():
+    for part in (*policy.acting_parts.values(), *policy.learn_state.values()):
         module = getattr(part, "module", part)  # a target network is in the `module` of its part
         if isinstance(module, nn.Module):
             for tensor in module.state_dict().values():

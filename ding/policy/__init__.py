@@ -21,7 +21,14 @@ from ding.policy.fqf import FQFConfig, FQFPolicy
 from ding.policy.impala import IMPALAConfig, IMPALAPolicy
 from ding.policy.iqn import IQNConfig, IQNPolicy
 from ding.policy.mdqn import MDQNConfig, MDQNPolicy
-from ding.policy.modes import CollectMode, CommandMode, EvalMode, LearnMode
+from ding.policy.modes import (
+    ActingState,
+    CollectMode,
+    CommandMode,
+    EvalMode,
+    LearnMode,
+    Statistics,
+)
 from ding.policy.ngu import NGUConfig, NGUPolicy
 from ding.policy.paddpg import PADDPGConfig, PADDPGPolicy
 from ding.policy.pdqn import PDQNConfig, PDQNPolicy
@@ -47,6 +54,7 @@ __all__ = [
     "A2CPolicy",
     "ACERConfig",
     "ACERPolicy",
+    "ActingState",
     "AveragedDQNConfig",
     "AveragedDQNPolicy",
     "BDQPolicy",
@@ -108,6 +116,7 @@ __all__ = [
     "SQLPolicy",
     "SQNConfig",
     "SQNPolicy",
+    "Statistics",
     "TD3Config",
     "TD3Policy",
     "create_policy",

@@ -67,7 +67,6 @@ class A2CPolicy(ActorCriticPolicy):
     check_config = staticmethod(check_samples)
 
     def _init_learn(self) -> None:
-        super()._init_learn()
         learn = self.cfg.learn
         self._optimizer = self._adam(
             self._model.parameters(), learn.learning_rate, betas=learn.betas, eps=learn.eps
@@ -76,7 +75,7 @@ class A2CPolicy(ActorCriticPolicy):
         self.learn_state |= {"optimizer": self._optimizer}
 
     def _forward_learn(self, data: Sequence[Any]) -> list[dict[str, Any]]:
-        columns = columns_of(data)
+        columns = self._prepared(data)
         self._check_size(columns)
         batches = self._minibatches({name: columns[name] for name in COLUMNS})
         return [learned(self._optimizer, *self._step(batch)) for batch in batches]

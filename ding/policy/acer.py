@@ -32,7 +32,7 @@ from ding.rl_utils.acer import acer_policy_error, acer_trust_region_update, acer
 from ding.rl_utils.ppo import mean
 from ding.rl_utils.retrace import compute_q_retraces
 from ding.torch_utils import GradientStep, TargetNetwork
-from ding.utils.batch import Batch
+from ding.utils.batch import Batch, Rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ class ACERPolicy(ActorCriticPolicy):
         }
 
     def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any]:
-        batch = self._with_targets(time_first(self._batch(data)))
+        batch = self._with_targets(time_first(self._batch(Rows(self._prepared(data)))))
         critic_loss, critic = self._critic_step(batch)
         actor_loss, actor = self._actor_step(batch)
         self._average.update()

@@ -20,8 +20,8 @@ from ding.policy.config import CollectConfig, PolicyConfig
 from ding.rl_utils.gae import gae_advantages
 from ding.torch_utils import Adam
 from ding.torch_utils.group import own_rows, worked_out_together
-from ding.torch_utils.running import RunningScale
-from ding.utils.batch import Batch, ByEnv, Rows, gather, length, stacked_of, take
+from ding.torch_utils.running_statistics import RunningScale
+from ding.utils.batch import Batch, ByEnv, Rows, columns_of, gather, length, stacked_of, take
 from ding.utils.errors import ConfigError
 
 ACTION_SPACES = ("discrete", "continuous", "hybrid")
@@ -63,6 +63,10 @@ class ActorCriticPolicy(Policy):
     def _actions(self) -> ActionKind:
         return action_kind(self.cfg.action_space, self.cfg.model.get("action_shape"))
 
+    def _init_acting(self) -> None:
+        self._return_scale = RunningScale()
+        self.acting_parts["return_scale"] = self._return_scale
+
     @classmethod
     def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
         return "hybrid_vac" if policy_cfg["action_space"] == "hybrid" else "vac"
@@ -75,14 +79,33 @@ class ActorCriticPolicy(Policy):
 
     # --- learning ------------------------------------------------------------------------------
 
-    def _init_learn(self) -> None:
-        self._return_scale = RunningScale()
-        self.learn_state |= {"return_scale": self._return_scale}
-
     def _adam(self, parameters: Any, lr: float, **options: Any) -> Adam:
         learn = self.cfg.learn
         clip = {"grad_clip_type": learn.grad_clip_type, "clip_value": learn.grad_clip_value}
         return Adam(parameters, lr=lr, **clip, **options)
+
+    def _prepared(self, data: Sequence[Any]) -> Batch:
+        """Samples as collecting makes them; also of plain steps in order, as users bring them."""
+        columns = columns_of(data)
+        if "done" not in columns or "reward" not in columns or not self._lacks(columns):
+            return columns
+        steps = {"truncated": np.zeros(length(columns), dtype=bool), **columns}
+        steps |= {name: np.asarray(steps[name]).astype(bool) for name in ("done", "truncated")}
+        steps["end"] = ends_of(steps)
+        if "logit" not in steps:
+            steps["logit"] = usable(self._actor_model(self._normalised(steps["obs"])))
+        samples = columns_of(self._get_train_sample(Rows(steps)))
+        if not length(samples):
+            raise ValueError(f"{length(columns)} steps make no sample of {type(self).__name__}")
+        return samples
+
+    def _lacks(self, columns: Batch) -> bool:
+        """Whether these are steps that no sample was made of."""
+        return "advantage" not in columns
+
+    @cached_property
+    def _actor_model(self) -> Any:
+        return acting_model(self._model, self.acting_mode)
 
     def _minibatches(self, columns: Batch) -> Iterator[Batch]:
         """One pass in random order; what is left over at the end is dropped.
@@ -96,13 +119,10 @@ class ActorCriticPolicy(Policy):
             yield take(chosen, slice(start, start + batch_size))
 
     def _for_loss(self, columns: Batch) -> Batch:
-        """What the losses of PPO read; returns and values on the scale of the critic."""
-        scale = np.float32(self._return_scale.std)
-        return {
-            **{name: columns[name] for name in ("obs", "action", "log_prob", "advantage")},
-            "return": columns["return"] / scale,
-            "value": columns["value"] / scale,
-        }
+        """Columns that the losses of PPO read; returns on the scale of the critic."""
+        names = ("obs", "action", "log_prob", "advantage", "value")
+        scaled = columns["return"] / np.float32(self._return_scale.std)
+        return {**{name: columns[name] for name in names}, "return": scaled}
 
     def _check_size(self, columns: Batch, unit: str = "samples") -> None:
         size, batch_size = length(columns), self.cfg.learn.batch_size
@@ -119,9 +139,7 @@ class ActorCriticPolicy(Policy):
     # --- collecting ----------------------------------------------------------------------------
 
     def _init_collect(self) -> None:
-        self._actor = acting_model(self._model, self.acting_mode)
-        if "learn" not in self.fields:
-            self._return_scale = RunningScale()
+        self._actor = self._actor_model
 
     def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
@@ -146,20 +164,24 @@ class ActorCriticPolicy(Policy):
         return acting_model(self._model, "compute_critic")
 
     def _with_advantage(self, steps: Batch) -> Batch:
-        """Add columns value, advantage and return, by the critic as it is now."""
+        """Add columns advantage and return, by the critic as it is now, and its own `value`.
+
+        `value` is the output of the network, so that clipping its move does not depend on how far
+        the scale of returns has moved meanwhile.
+        """
         scale = np.float32(self._return_scale.std)
         done, end = steps["done"], ends_of(steps)
-        value, last_value = self._values(steps, end)
-        value = value * scale
+        output, last_output = self._values(steps, end)
+        value = output * scale
         next_value = np.empty_like(value)
         next_value[:-1] = value[1:]
         # Where a piece ends the next row is another episode: value the true last observation.
-        next_value[end] = last_value * scale
+        next_value[end] = last_output * scale
         terminated = done & ~steps["truncated"] if "truncated" in steps else done
         if self.cfg.learn.ignore_done:
             terminated = np.zeros_like(terminated)
         advantage = gae_advantages(
-            steps["reward"],
+            self._scaled(steps["reward"]),
             value,
             next_value,
             terminated,
@@ -167,15 +189,15 @@ class ActorCriticPolicy(Policy):
             self.cfg.discount_factor,
             self.cfg.collect.gae_lambda,
         )
-        return {**steps, "value": value, "advantage": advantage, "return": advantage + value}
+        return {**steps, "value": output, "advantage": advantage, "return": advantage + value}
 
     def _values(self, steps: Batch, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """On the scale of the critic: of all steps, and after those where a piece ends."""
-        last_obs = take(steps["next_obs"], end)
+        obs, last_obs = steps["obs"], take(steps["next_obs"], end)
         value = worked_out_together(
-            lambda rows: self._critic(take(steps["obs"], rows))["value"], len(end)
+            lambda rows: self._critic(self._normalised(take(obs, rows)))["value"], len(end)
         )
-        return value, self._critic(last_obs)["value"]
+        return value, self._critic(self._normalised(last_obs))["value"]
 
     def _with_log_prob(self, transitions: Batch) -> Batch:
         """The log-probability of the action in place of all logits."""
@@ -186,7 +208,7 @@ class ActorCriticPolicy(Policy):
     # --- evaluating ----------------------------------------------------------------------------
 
     def _init_eval(self) -> None:
-        self._actor = acting_model(self._model, self.acting_mode)
+        self._actor = self._actor_model
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)

@@ -1,11 +1,11 @@
-"""What every algorithm shares: modes, config, model, device, state, and acting on stacked arrays.
+"""Policy: the base of all algorithms, with modes, config, model, device and acting state.
 
 An algorithm overrides `_init_*`, `_forward_*` and `_get_train_sample`; the rest is here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -14,13 +14,22 @@ from easydict import EasyDict
 from torch import Tensor, nn
 
 from ding.config.schema import build, deep_merge_dicts, default_config_of, to_easydict
+from ding.envs.base_env import VecStep
 from ding.model import create_model, parameters_of
 from ding.policy.config import PolicyConfig, check_buffer
-from ding.policy.modes import CollectMode, CommandMode, EvalMode, LearnMode
+from ding.policy.modes import (
+    ActingState,
+    CollectMode,
+    CommandMode,
+    EvalMode,
+    LearnMode,
+    Statistics,
+)
+from ding.policy.normaliser import ActingPart, ObsNormaliser, RewardNormaliser
 from ding.policy.replayed import learnable
-from ding.rl_utils.adder import nstep_transitions
+from ding.rl_utils.adder import terminated_of
 from ding.torch_utils.lr_schedule import LrSchedule
-from ding.utils.batch import Batch, Rows, columns_of, tree_map
+from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of, tree_map
 from ding.utils.data.collate_fn import as_tensor
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.memory import keep_freed_memory
@@ -41,6 +50,15 @@ def takes_all_envs(get_train_sample: Function) -> Function:
     """
     get_train_sample.takes_all_envs = True  # type: ignore[attr-defined]
     return get_train_sample
+
+
+def single_steps(get_train_sample: Function) -> Function:
+    """Mark a `_get_train_sample` whose samples are single steps, of all envs at once.
+
+    Replay sums the rewards of `nstep` of them when they are drawn.
+    """
+    get_train_sample.single_steps = True  # type: ignore[attr-defined]
+    return takes_all_envs(get_train_sample)
 
 
 class Policy:
@@ -68,11 +86,19 @@ class Policy:
         self._device = self._pick_device()
         self._rng = new_generator()
         self._model = self._create_model(model).to(self._device)
-        self.learn_state: dict[str, Any] = {"model": self._model}
-        self.fields = tuple(enable_field) if enable_field is not None else FIELDS
-        for field in self.fields:
+        self.acting_parts: dict[str, ActingPart] = {"model": self._model}
+        """All that acting needs: published, saved and loaded as one; algorithms add theirs."""
+        self.learn_state: dict[str, Any] = {}
+        """What learning needs besides: optimizers, target networks, counters."""
+        self._obs_norm, self._reward_norm = self._create_normalisers()
+        self._init_acting()
+        asked = FIELDS if enable_field is None else tuple(enable_field)
+        for field in asked:
             if field not in FIELDS:
                 raise ValueError(f"enable_field has '{field}'; valid: {', '.join(FIELDS)}")
+        # Learning first: its optimizers move the weights to where acting then finds them.
+        self.fields = tuple(field for field in FIELDS if field in asked)
+        for field in self.fields:
             getattr(self, f"_init_{field}")()
         self._lr_schedule = self._create_lr_schedule()
         if "learn" in self.fields:
@@ -142,6 +168,15 @@ class Policy:
             return None
         return LrSchedule.of(self.learn_state.values(), scheduler, type(self).__name__)
 
+    def _create_normalisers(self) -> tuple[ObsNormaliser | None, RewardNormaliser | None]:
+        obs_norm = reward_norm = None
+        if self.cfg.obs_norm:
+            obs_norm = self.acting_parts["obs_norm"] = ObsNormaliser(self.cfg.obs_norm_range)
+        if self.cfg.reward_norm:
+            gamma = self.cfg.reward_norm_discount or self.cfg.discount_factor
+            reward_norm = self.acting_parts["reward_norm"] = RewardNormaliser(gamma)
+        return obs_norm, reward_norm
+
     # --- modes ---------------------------------------------------------------------------------
 
     @property
@@ -160,7 +195,7 @@ class Policy:
     @property
     def collect_mode(self) -> CollectMode:
         return CollectMode(
-            self._forward_collect,
+            self._on_normalised(self._forward_collect),
             self._process_transition,
             self._get_train_sample,
             self._reset_collect,
@@ -173,7 +208,7 @@ class Policy:
     @property
     def eval_mode(self) -> EvalMode:
         return EvalMode(
-            self._forward_eval,
+            self._on_normalised(self._forward_eval),
             self._reset_eval,
             self._get_attribute,
             self._set_attribute,
@@ -195,7 +230,10 @@ class Policy:
         raise NotImplementedError(f"{type(self).__name__} has no attribute '{name}'")
 
     def _set_attribute(self, name: str, value: Any) -> None:
-        setattr(self, f"_{name}", value)
+        if hasattr(self, f"_set_{name}"):
+            getattr(self, f"_set_{name}")(value)
+        else:
+            setattr(self, f"_{name}", value)
 
     def _get_batch_size(self) -> int:
         return self._cfg.learn.batch_size
@@ -211,6 +249,14 @@ class Policy:
 
     def _get_nstep(self) -> int:
         return 1 if self._on_policy else self._cfg.get("nstep", 1)
+
+    def _get_links_steps(self) -> bool:
+        """Whether replay needs to know which step follows which."""
+        return self._gives_single_steps and self._cfg.get("nstep", 1) > 1
+
+    @property
+    def _gives_single_steps(self) -> bool:
+        return getattr(self._get_train_sample, "single_steps", False)
 
     def _get_traj_len_inf(self) -> bool:
         return self._cfg.get("traj_len_inf", False)
@@ -228,6 +274,9 @@ class Policy:
         return f"{type(self).__name__}:\n{self._model!r}"
 
     # --- to override ---------------------------------------------------------------------------
+
+    def _init_acting(self) -> None:
+        """Add what acting needs besides the model to `acting_parts`; most need nothing."""
 
     def _init_learn(self) -> None:
         raise NotImplementedError
@@ -262,9 +311,14 @@ class Policy:
             "done": timestep.done,
         }
 
-    @takes_all_envs
+    @single_steps
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
-        return transitions
+        """Samples to learn from; by default the steps as they are."""
+        steps = columns_of(transitions)
+        kept = {name: column for name, column in steps.items() if name != "end"}
+        if self._cfg.learn.get("ignore_done", False):
+            kept["truncated"] = steps["done"]
+        return Rows(kept)
 
     def _reset_learn(self, data_id: list[int] | None = None) -> None:
         """Only recurrent policies have something to forget."""
@@ -287,30 +341,118 @@ class Policy:
     def _get_setting_eval(self, command_info: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return {}
 
-    # --- state ---------------------------------------------------------------------------------
+    # --- the acting border ---------------------------------------------------------------------
 
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {name: part.state_dict() for name, part in self.learn_state.items()}
+    def acting_state(self, version: int = 0) -> ActingState:
+        """Everything that acting needs, as it is now."""
+        parts = {name: part.state_dict() for name, part in self.acting_parts.items()}
+        return ActingState(version, tree_map(_owned, parts))
 
-    def _load_state_dict_learn(self, state: dict[str, Any]) -> None:
+    def load_acting_state(self, state: ActingState) -> None:
+        """Act from now on as the policy that gave this state."""
+        missing = self.acting_parts.keys() - state.parts.keys()
+        if missing:
+            raise CheckpointError(f"the acting state lacks {', '.join(sorted(missing))}")
+        # Arrays of a store of objects are read-only, and modules load tensors.
+        tensors = {
+            name: tree_map(lambda leaf: torch.from_numpy(leaf.copy()), state.parts[name])
+            for name, part in self.acting_parts.items()
+            if isinstance(part, nn.Module)
+        }
+        self._load_acting_parts({**state.parts, **tensors})
+
+    def _load_acting_parts(self, state: Mapping[str, Any]) -> None:
+        """Those that a checkpoint has; acting without its normaliser would be another policy."""
         self._load_model(state)
-        for name, part in self.learn_state.items():
+        if self._obs_norm is not None and "obs_norm" not in state:
+            raise CheckpointError(
+                "policy.obs_norm = True, but the checkpoint has no 'obs_norm': it was trained "
+                "without; set policy.obs_norm = False"
+            )
+        for name, part in self.acting_parts.items():
             if name != "model" and name in state:
                 part.load_state_dict(state[name])
 
+    @property
+    def _normalises(self) -> bool:
+        return self._obs_norm is not None or self._reward_norm is not None
+
+    def _on_normalised(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """`forward` of observations on the scale of the policy."""
+        if self._obs_norm is None:
+            return forward
+
+        def normalised(data: Mapping[int, Any], **kwargs: Any) -> Any:
+            env_id, obs = stacked_of(data)
+            return forward(ByEnv(env_id, self._normalised(obs)), **kwargs)
+
+        return normalised
+
+    def _normalised(self, obs: Any) -> Any:
+        """Stacked observations as the networks see them."""
+        return obs if self._obs_norm is None else self._obs_norm(obs)
+
+    def _scaled(self, reward: np.ndarray) -> np.ndarray:
+        """Rewards as learning sees them."""
+        return reward if self._reward_norm is None else reward * self._reward_norm.scale
+
+    def _get_statistics_observer(self) -> Callable[[Any, VecStep], None] | None:
+        """Called by collectors with stacked observations and their steps, if anything is."""
+        return self._observe if self._normalises else None
+
+    def _observe(self, obs: Any, step: VecStep) -> None:
+        if self._obs_norm is not None:
+            self._obs_norm.gather(obs)
+        if self._reward_norm is not None:
+            self._reward_norm.gather(step.env_id, step.reward, step.done)
+
+    def _get_statistics(self) -> Statistics:
+        """Moments that collecting has gathered since the last call."""
+        return {name: part.take_gathered() for name, part in self._normalisers()}
+
+    def _set_statistics(self, statistics: Statistics) -> None:
+        """Take moments, of any collector, into those in force."""
+        for name, part in self._normalisers():
+            part.merge(statistics.get(name, {}))
+
+    def _normalisers(self) -> Iterator[tuple[str, ObsNormaliser | RewardNormaliser]]:
+        for name, part in (("obs_norm", self._obs_norm), ("reward_norm", self._reward_norm)):
+            if part is not None:
+                yield name, part
+
+    def _get_memory(self) -> dict[str, Any]:
+        """What acting remembers of the running episodes; saved with them."""
+        return {name: part.memory() for name, part in self._normalisers()}
+
+    def _set_memory(self, memory: Mapping[str, Any]) -> None:
+        for name, part in self._normalisers():
+            part.remember(memory[name])
+
+    # --- state ---------------------------------------------------------------------------------
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        parts = {**self.acting_parts, **self.learn_state}
+        return {name: part.state_dict() for name, part in parts.items()}
+
+    def _load_state_dict_learn(self, state: dict[str, Any]) -> None:
+        self._load_acting_parts(state)
+        for name, part in self.learn_state.items():
+            if name in state:
+                part.load_state_dict(state[name])
+
     def _state_dict_collect(self) -> dict[str, Any]:
-        return {"model": self._model.state_dict()}
+        return {name: part.state_dict() for name, part in self.acting_parts.items()}
 
     def _load_state_dict_collect(self, state: dict[str, Any]) -> None:
-        self._load_model(state)
+        self._load_acting_parts(state)
 
     def _state_dict_eval(self) -> dict[str, Any]:
-        return {"model": self._model.state_dict()}
+        return self._state_dict_collect()
 
     def _load_state_dict_eval(self, state: dict[str, Any]) -> None:
-        self._load_model(state)
+        self._load_acting_parts(state)
 
-    def _load_model(self, state: dict[str, Any]) -> None:
+    def _load_model(self, state: Mapping[str, Any]) -> None:
         if "model" not in state:
             raise CheckpointError(f"no 'model' in the checkpoint, only {sorted(state)}")
         try:
@@ -328,23 +470,56 @@ class Policy:
         columns = columns_of(data)
         if "replay_unique_id" in columns:
             columns = learnable(columns, weighted=self._cfg.get("priority_IS_weight", False))
+        if self._normalises:
+            columns = self._normalised_columns(columns)
+        if "discount" not in columns and "reward" in columns and "done" in columns:
+            columns = self._with_discount(columns)
         if self._device.type == "cpu":
             return tree_map(as_tensor, columns)
         return tree_map(lambda leaf: _to_gpu(as_tensor(leaf), self._device), columns)
 
-    def _nstep_samples(self, transitions: Sequence[Any]) -> Rows:
-        """One sample per step, with `reward` and `discount` over the next `nstep` steps."""
-        steps = columns_of(transitions)
-        if self._cfg.learn.ignore_done:
-            steps = {**steps, "truncated": steps["done"]}
-        samples = nstep_transitions(steps, self._cfg.nstep, self._cfg.discount_factor)
-        # `discount` says it all; every column costs time in the buffer.
-        return Rows({k: v for k, v in samples.items() if k not in ("truncated", "end")})
+    def _normalised_columns(self, columns: Batch) -> Batch:
+        normalised = dict(columns)
+        for name in ("obs", "next_obs"):
+            if name in columns:
+                normalised[name] = self._normalised(columns[name])
+        if "reward" in columns:
+            normalised["reward"] = self._scaled(columns["reward"])
+        return normalised
+
+    def _with_discount(self, columns: Batch) -> Batch:
+        """Add `discount` to samples without it: what users bring, and single steps of replay.
+
+        Established rows have a reward for each of `nstep` steps, and their `value_gamma`.
+        """
+        if "episode_id" in columns and self.cfg.nstep > 1:
+            raise ConfigError(
+                f"policy.nstep = {self.cfg.nstep}, but the samples are single steps; draw them "
+                f"from a buffer with nstep = {self.cfg.nstep} and discount_factor = "
+                f"{self.cfg.discount_factor} (compile_config sets both)"
+            )
+        reward = columns["reward"]
+        if self.cfg.nstep > 1 and reward.ndim == 2 and reward.shape[1] == self.cfg.nstep:
+            powers = np.power(self.cfg.discount_factor, np.arange(self.cfg.nstep))
+            reward = (reward @ powers).astype(np.float32)
+        terminated = terminated_of(columns) & (not self.cfg.learn.ignore_done)
+        return {**columns, "reward": reward, "discount": ~terminated * self._gamma(columns)}
+
+    def _gamma(self, columns: Batch) -> Any:
+        """Discount of the value after each sample that goes on."""
+        if "value_gamma" in columns:
+            return columns["value_gamma"]
+        return np.float32(self.cfg.discount_factor**self.cfg.nstep)
 
     @property
     def rng(self) -> np.random.Generator:
         """Draws what collecting leaves to chance."""
         return self._rng
+
+
+def _owned(value: Any) -> Any:
+    """A copy in NumPy: what is published must not change with the next update."""
+    return value.detach().cpu().numpy().copy() if isinstance(value, Tensor) else value
 
 
 def _to_gpu(value: Any, device: torch.device) -> Any:

@@ -136,6 +136,14 @@ class PolicyConfig:
     """Prioritised replay."""
     priority_IS_weight: bool = False  # noqa: N815 (established key)
     """Correct the bias of prioritised replay by importance weights."""
+    obs_norm: bool = False
+    """Normalise observations by running statistics of all envs, saved with the weights."""
+    obs_norm_range: tuple[float, float] = (-3.0, 3.0)
+    """Bounds of normalised observations."""
+    reward_norm: bool = False
+    """Divide rewards by the running deviation of the discounted return ..."""
+    reward_norm_discount: float | None = None
+    """... with this discount; by default discount_factor."""
     load_path: str | None = None
     """Checkpoint to start from."""
     model: dict[str, Any] = field(default_factory=dict)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ding.policy.acting import acting_model, noisy
-from ding.policy.base import Policy, takes_all_envs
+from ding.policy.base import Policy
 from ding.policy.config import (
     CollectConfig,
     LearnConfig,
@@ -35,7 +35,7 @@ from ding.policy.critics import (
     squared_td_loss,
 )
 from ding.torch_utils import Adam, GradientStep
-from ding.torch_utils.running import UpdateCount
+from ding.torch_utils.running_statistics import UpdateCount
 from ding.utils.batch import Batch, ByEnv, stacked_of
 from ding.utils.errors import ConfigError
 
@@ -194,10 +194,6 @@ class DDPGPolicy(Policy):
         env_id, obs = stacked_of(data)
         action = self._actor(obs)["action"]
         return ByEnv(env_id, {"action": noisy(action, self.cfg.collect.noise_sigma, self._rng)})
-
-    @takes_all_envs
-    def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
-        return self._nstep_samples(transitions)
 
     def _init_eval(self) -> None:
         self._actor = acting_model(self._model, "compute_actor")

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ding.policy.acting import acting_model, epsilon_greedy
 from ding.policy.actions import usable
-from ding.policy.base import Policy, takes_all_envs
+from ding.policy.base import Policy
 from ding.policy.config import (
     CollectConfig,
     LearnConfig,
@@ -161,10 +161,6 @@ class DQNPolicy(Policy):
         output = self._q(obs)
         action = epsilon_greedy(usable(output), eps, self._rng, output.get("action_mask"))
         return ByEnv(env_id, {"action": action})
-
-    @takes_all_envs
-    def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
-        return self._nstep_samples(transitions)
 
     def _init_eval(self) -> None:
         self._q = acting_model(self._model)

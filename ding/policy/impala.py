@@ -28,7 +28,7 @@ from ding.policy.unrolled import (
 from ding.rl_utils.a2c import a2c_data, a2c_losses
 from ding.rl_utils.vtrace import vtrace_advantage, vtrace_nstep_return
 from ding.torch_utils import GradientStep
-from ding.utils.batch import Batch, tree_map
+from ding.utils.batch import Batch, Rows, tree_map
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class IMPALAPolicy(ActorCriticPolicy):
         self.learn_state |= {"optimizer": self._optimizer}
 
     def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any]:
-        batch = time_first(self._batch(data))
+        batch = time_first(self._batch(Rows(self._prepared(data))))
         batch["last_value"] = self._last_value(batch)
         del batch["next_obs"]
         return learned(self._optimizer, *self._step(batch))

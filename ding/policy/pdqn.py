@@ -24,7 +24,7 @@ from ding.policy.config import LearnConfig, at_least, unused
 from ding.policy.critics import slow_target, squared_td_loss
 from ding.policy.dqn import DQNCollectConfig, DQNConfig, DQNLearnConfig, DQNPolicy
 from ding.torch_utils import Adam, GradientStep
-from ding.torch_utils.running import UpdateCount
+from ding.torch_utils.running_statistics import UpdateCount
 from ding.utils.batch import Batch, ByEnv, stacked_of
 from ding.utils.errors import ConfigError
 

@@ -76,7 +76,7 @@ class PGPolicy(ActorCriticPolicy):
         self.learn_state |= {"optimizer": self._optimizer}
 
     def _forward_learn(self, data: Sequence[Any]) -> list[dict[str, Any]]:
-        columns = columns_of(data)
+        columns = self._prepared(data)
         return_, rest = columns["return"], columns["rest"]
         mean = mean_return(return_, rest)
         target = return_ + rest * mean - (mean if self.cfg.learn.baseline else np.float32(0))
@@ -112,12 +112,17 @@ class PGPolicy(ActorCriticPolicy):
         zero, gamma = np.zeros(len(end), dtype=np.float32), self.cfg.discount_factor
         # With values of zero, advantages to the very end are plain sums of discounted rewards;
         # with no rewards but a value of one at the end, the discount of what comes after that.
-        return_ = gae_advantages(steps["reward"], zero, zero, terminated, end, gamma, 1.0)
+        return_ = gae_advantages(
+            self._scaled(steps["reward"]), zero, zero, terminated, end, gamma, 1.0
+        )
         after = end.astype(np.float32)
         rest = gae_advantages(zero, zero, after, terminated, end, gamma, 1.0)
         return Rows(
             {"obs": steps["obs"], "action": steps["action"], "return": return_, "rest": rest}
         )
+
+    def _lacks(self, columns: Batch) -> bool:
+        return "return" not in columns
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         if self.cfg.deterministic_eval:

@@ -90,7 +90,6 @@ class PPGPolicy(ActorCriticPolicy):
         return set(inspect.signature(VAC).parameters)
 
     def _init_learn(self) -> None:
-        super()._init_learn()
         learn, model = self.cfg.learn, self._model
         named = list(model.named_parameters())
         policy = [p for name, p in named if name.startswith("actor_critic.")]
@@ -114,7 +113,7 @@ class PPGPolicy(ActorCriticPolicy):
         }
 
     def _forward_learn(self, data: Sequence[Any]) -> list[dict[str, Any]]:
-        columns, learn = columns_of(data), self.cfg.learn
+        columns, learn = self._prepared(data), self.cfg.learn
         self._check_size(columns)
         if learn.value_norm:
             self._return_scale.update(columns["return"])
@@ -153,13 +152,14 @@ class PPGPolicy(ActorCriticPolicy):
     def _auxiliary_phase(self, columns: Batch) -> list[dict[str, Any]]:
         """Both networks on the returns of the last collects."""
         learn, scale = self.cfg.learn, np.float32(self._return_scale.std)
-        before = self._policy_network(columns["obs"])
+        obs = self._normalised(columns["obs"])
+        before = self._policy_network(obs)
         samples = {
             "obs": columns["obs"],
             "return": columns["return"] / scale,
             "logit": usable(before),
             "aux_value": before["value"],
-            "value": self._critic(columns["obs"])["value"],
+            "value": self._critic(obs)["value"],
         }
         outputs = []
         for _ in range(learn.aux_train_epoch):

@@ -93,14 +93,13 @@ class PPOPolicy(ActorCriticPolicy):
     check_config = staticmethod(check_samples)
 
     def _init_learn(self) -> None:
-        super()._init_learn()
         learn = self.cfg.learn
         self._optimizer = self._adam(self._model.parameters(), learn.learning_rate, eps=1e-5)
         self._step = GradientStep(self._model, self._optimizer, self._loss, compiled=learn.compile)
         self.learn_state |= {"optimizer": self._optimizer}
 
     def _forward_learn(self, data: Sequence[Any]) -> list[dict[str, Any]]:
-        columns, learn = columns_of(data), self.cfg.learn
+        columns, learn = self._prepared(data), self.cfg.learn
         self._check_size(columns)
         if learn.value_norm:
             self._return_scale.update(columns["return"])

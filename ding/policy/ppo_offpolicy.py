@@ -21,15 +21,16 @@ from ding.policy.actor_critic import (
     learned,
     samples_of,
 )
-from ding.policy.base import takes_all_envs
+from ding.policy.base import single_steps
 from ding.policy.config import PolicyConfig, check_samples, one_of, within
 from ding.policy.ppo import MONITORED, ClipLearnConfig, ppo_loss
 from ding.policy.unrolled import check_known_behaviour
 from ding.torch_utils import GradientStep
-from ding.utils.batch import Batch, columns_of
+from ding.utils.batch import Batch, Rows, columns_of
 from ding.utils.errors import ConfigError
 
 COLUMNS = ("obs", "action", "log_prob", "value", "advantage", "return")
+STEP = ("reward", "next_obs", "done", "truncated")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,17 +74,17 @@ class PPOOffPolicy(ActorCriticPolicy):
     check_config = staticmethod(check_samples)
 
     def _init_learn(self) -> None:
-        super()._init_learn()
         learn = self.cfg.learn
         self._optimizer = self._adam(self._model.parameters(), learn.learning_rate, eps=1e-5)
         self._step = GradientStep(self._model, self._optimizer, self._loss, compiled=learn.compile)
         self.learn_state |= {"optimizer": self._optimizer}
 
     def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any]:
+        columns = self._prepared(data)
         if self.cfg.learn.value_norm:
-            self._return_scale.update(columns_of(data)["return"])
-        scale, batch = self._return_scale.std, self._batch(data)
-        for name in ("value", "return", *(("reward",) if self.cfg.nstep_return else ())):
+            self._return_scale.update(columns["return"])
+        scale, batch = self._return_scale.std, self._batch(Rows(columns))
+        for name in ("return", *(("reward",) if self.cfg.nstep_return else ())):
             batch[name] = batch[name] / scale
         return learned(self._optimizer, *self._step(batch))
 
@@ -106,11 +107,11 @@ class PPOOffPolicy(ActorCriticPolicy):
     def _monitor_vars_learn(self) -> list[str]:
         return list(MONITORED)
 
-    @takes_all_envs
+    @single_steps
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
-        steps = self._with_log_prob(columns_of(transitions))
-        columns = self._with_advantage(steps)
+        columns = self._with_advantage(self._with_log_prob(columns_of(transitions)))
         if not self.cfg.nstep_return:
             return samples_of(columns, COLUMNS)
-        columns |= self._nstep_samples(transitions).columns
-        return samples_of(columns, (*COLUMNS, "reward", "next_obs", "discount"))
+        columns |= columns_of(super()._get_train_sample(transitions))
+        origin = [name for name in ("episode_id", "episode_step") if name in columns]
+        return samples_of(columns, (*COLUMNS, *STEP, *origin))

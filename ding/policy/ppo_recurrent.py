@@ -22,7 +22,6 @@ from ding.policy.actor_critic import ActorCriticPolicy, ends_of
 from ding.policy.config import at_least, one_of, unused
 from ding.policy.ppo import PPOConfig, PPOLearnConfig, PPOPolicy, ppo_loss
 from ding.policy.recurrent import RecurrentPolicy, stored_state, with_last_obs, with_state
-from ding.torch_utils.running import RunningScale
 from ding.utils.batch import Batch, ByEnv, Rows, stacked_of, take, tree_map
 from ding.utils.errors import ConfigError
 
@@ -117,11 +116,6 @@ class PPORecurrentPolicy(RecurrentPolicy, PPOPolicy):
         return loss, metrics
 
     # --- collecting ----------------------------------------------------------------------------
-
-    def _init_collect(self) -> None:
-        RecurrentPolicy._init_collect(self)
-        if "learn" not in self.fields:
-            self._return_scale = RunningScale()
 
     def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)

@@ -8,7 +8,7 @@ sequences of them. Letters in shapes: T steps of a sequence, B batch, N envs, A 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from ding.policy.acting import epsilon_greedy
 from ding.policy.actions import usable
-from ding.policy.base import takes_all_envs
 from ding.policy.config import at_least, check_samples
 from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNOtherConfig, DQNPolicy
 from ding.policy.recurrent import (
@@ -28,10 +27,9 @@ from ding.policy.recurrent import (
     with_last_obs,
     with_state,
 )
-from ding.rl_utils.adder import nstep_transitions
 from ding.rl_utils.td import picked, sequence_returns
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
-from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of, take, tree_map
+from ding.utils.batch import Batch, ByEnv, stacked_of, take, tree_map
 from ding.utils.errors import ConfigError
 from ding.utils.registry import BUFFER_REGISTRY
 
@@ -171,22 +169,12 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
         step = super()._process_transition(obs, policy_output, timestep)
         return {**step, **policy_output["origin"]}
 
-    @takes_all_envs
-    def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
-        """Single steps with their `discount`; `done` stays the end of the episode of any kind."""
-        steps = columns_of(transitions)
-        if self._cfg.learn.ignore_done:
-            steps = {**steps, "truncated": steps["done"]}
-        discount = nstep_transitions(steps, 1, 1.0)["discount"] * self._gamma(steps)
-        kept = {k: v for k, v in steps.items() if k not in ("truncated", "end")}
-        return Rows({**kept, "discount": discount})
+    def _gamma(self, columns: Batch) -> Any:
+        """Discounts of single steps: the same for all, or one for each."""
+        return np.float32(self.cfg.discount_factor)
 
-    def _gamma(self, steps: Batch) -> float | np.ndarray:
-        """The same for all steps, or one for each."""
-        return self.cfg.discount_factor
-
-    def _get_nstep(self) -> int:
-        return 1  # The collector need not wait for later steps: sequences have them.
+    def _get_links_steps(self) -> bool:
+        return True
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -35,9 +34,9 @@ class R2D2GTrXLPolicy(R2D2Policy):
         model.reset_memory()
         return torch.cat(parts)
 
-    def _new_actor(self, rng: np.random.Generator) -> RecurrentActor:
+    def _new_actor(self) -> RecurrentActor:
         # A copy that shares the weights: the memory of the model itself belongs to learning.
-        return RecurrentActor(eval_view(self._model), _TransformerStep(), rng)
+        return RecurrentActor(eval_view(self._model), _TransformerStep())
 
 
 class _TransformerStep:

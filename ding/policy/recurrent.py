@@ -5,7 +5,7 @@ Letters in shapes: N envs, A actions, T steps of a sequence, B batch, L layers, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,29 +27,23 @@ Step = Callable[[nn.Module, Any, list[Any]], tuple[Any, list[Any], Any]]
 class RecurrentActor:
     """`actor(env_id, obs)` goes on from where each env's episode is; `reset` when one is over."""
 
-    def __init__(self, model: nn.Module, step: Step, rng: np.random.Generator) -> None:
-        self._model, self._step, self._rng = model, step, rng
+    def __init__(self, model: nn.Module, step: Step) -> None:
+        self._model, self._step = model, step
         self._states: dict[int, Any] = {}
-        self._episodes: dict[int, int] = {}
 
     def __call__(self, env_id: np.ndarray, obs: Any) -> tuple[Any, Batch]:
-        """Logits (N, A), and columns that say where these steps belong."""
+        """Logits (N, A), and columns to store: whether an episode begins, and the state before."""
         ids = env_id.tolist()
         states = [self._states.get(i) for i in ids]
         begins = np.array([state is None for state in states])
-        for i in env_id[begins].tolist():
-            self._episodes[i] = int(self._rng.integers(2**62))
         device = next(self._model.parameters()).device
         with torch.no_grad():
             x = tree_map(lambda leaf: as_tensor(leaf).to(device), obs)
             logit, after, before = self._step(self._model, x, states)
         self._states.update(zip(ids, after, strict=True))
-        origin = {
-            "begins": begins,
-            # Not the env's own number: steps of a dropped episode must not be joined to the next.
-            "env_id": np.array([self._episodes[i] for i in ids]),
-        }
-        columns = origin if before is None else {**origin, "prev_state": before}
+        columns: Batch = {"begins": begins}
+        if before is not None:
+            columns["prev_state"] = before
         return to_ndarray(logit), columns
 
     def reset(self, env_id: Iterable[int] | None = None) -> None:
@@ -57,36 +51,33 @@ class RecurrentActor:
             self._states.pop(int(i), None)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"states": dict(self._states), "episodes": dict(self._episodes)}
+        return {"states": dict(self._states)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._states, self._episodes = dict(state["states"]), dict(state["episodes"])
+        self._states = dict(state["states"])
 
 
 class RecurrentPolicy(Policy):
     """Acting of policies that remember; in front of the algorithm that they are made of."""
 
-    def _new_actor(self, rng: np.random.Generator) -> RecurrentActor:
-        return RecurrentActor(self._model, recurrent_step, rng)
+    def _new_actor(self) -> RecurrentActor:
+        return RecurrentActor(self._model, recurrent_step)
 
     def _init_collect(self) -> None:
-        self._collector = self._new_actor(self._rng)
+        self._collector = self._new_actor()
 
     def _reset_collect(self, data_id: list[int] | None = None) -> None:
         self._collector.reset(data_id)
 
-    @property
-    def _acting_state(self) -> dict[str, Any]:
-        """What collectors save with the envs' episodes and set when they go on with them."""
-        return self._collector.state_dict()
+    def _get_memory(self) -> dict[str, Any]:
+        return {**super()._get_memory(), "recurrent": self._collector.state_dict()}
 
-    @_acting_state.setter
-    def _acting_state(self, state: dict[str, Any]) -> None:
-        self._collector.load_state_dict(state)
+    def _set_memory(self, memory: Mapping[str, Any]) -> None:
+        super()._set_memory(memory)
+        self._collector.load_state_dict(memory["recurrent"])
 
     def _init_eval(self) -> None:
-        # Numbers of its own: how often is evaluated must not change what is collected.
-        self._evaluator = self._new_actor(np.random.default_rng(0))
+        self._evaluator = self._new_actor()
 
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
         self._evaluator.reset(data_id)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ding.policy.acting import acting_model, sample_gaussian
-from ding.policy.base import Policy, takes_all_envs
+from ding.policy.base import Policy
 from ding.policy.config import (
     CollectConfig,
     LearnConfig,
@@ -190,10 +190,6 @@ class SACPolicy(Policy):
         logit = self._actor(obs)["logit"]
         action = sample_gaussian(logit["mu"], logit["sigma"], self._rng)
         return ByEnv(env_id, {"action": np.tanh(action)})
-
-    @takes_all_envs
-    def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
-        return self._nstep_samples(transitions)
 
     def _init_eval(self) -> None:
         self._actor = acting_model(self._model, "compute_actor")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -73,9 +72,9 @@ class SQNPolicy(SQLPolicy):
     def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
         return "sqn"
 
-    @cached_property
-    def _temperature(self) -> Temperature:
-        return Temperature(self.cfg.learn.alpha).to(self._device)
+    def _init_acting(self) -> None:
+        self._temperature = Temperature(self.cfg.learn.alpha).to(self._device)
+        self.acting_parts["temperature"] = self._temperature  # collecting draws by it
 
     @property
     def _alpha(self) -> float:
@@ -94,7 +93,6 @@ class SQNPolicy(SQLPolicy):
         self._step = GradientStep(self._model, self._optimizer, self._loss, compiled=learn.compile)
         self.learn_state |= {
             "target": self._target,
-            "temperature": self._temperature,
             "optimizer": self._optimizer,
             "optimizer_alpha": self._alpha_optimizer,
         }
@@ -133,12 +131,3 @@ class SQNPolicy(SQLPolicy):
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr_q", "total_loss", "alpha", "entropy", "q_value", "target_q_value"]
-
-    def _state_dict_collect(self) -> dict[str, Any]:
-        temperature = self._temperature.state_dict()  # collecting draws by it
-        return {**super()._state_dict_collect(), "temperature": temperature}
-
-    def _load_state_dict_collect(self, state: dict[str, Any]) -> None:
-        super()._load_state_dict_collect(state)
-        if "temperature" in state:
-            self._temperature.load_state_dict(state["temperature"])

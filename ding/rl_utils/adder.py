@@ -28,7 +28,7 @@ def nstep_transitions(steps: Batch, nstep: int, gamma: float) -> Batch:
     row of a contiguous piece). The result's `done` is termination; `discount` is 0 there, else
     gamma to the number of steps used.
     """
-    terminated = _terminated(steps)
+    terminated = terminated_of(steps)
     if nstep == 1:
         return {**steps, "done": terminated, "discount": ~terminated * np.float32(gamma)}
     if nstep < 1:
@@ -60,7 +60,8 @@ def _discounted_sums(reward: np.ndarray, last: np.ndarray, nstep: int, gamma: fl
     return total.astype(np.float32, copy=False)
 
 
-def _terminated(steps: Batch) -> np.ndarray:
+def terminated_of(steps: Batch) -> np.ndarray:
+    """Where episodes ended by themselves: done, and not cut off by a limit."""
     done = np.asarray(steps["done"]).astype(bool, copy=False)
     truncated = steps.get("truncated")
     return done if truncated is None else done & ~np.asarray(truncated).astype(bool, copy=False)
@@ -158,7 +159,7 @@ def get_nstep_return_data(
     flags: Batch = {"done": done}
     if truncates:
         flags["truncated"] = _column(data, "truncated").reshape(len(data), -1)[:, 0]
-    terminated = _terminated(flags)
+    terminated = terminated_of(flags)
     if nstep == 1:
         return _with_columns(data, {"done": terminated})
     last = _last_used(done, nstep)

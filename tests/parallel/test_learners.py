@@ -113,7 +113,8 @@ def begin(services: Sequence[LearnerService]) -> None:
 def weights(service: LearnerService) -> dict[str, torch.Tensor]:
     """All that learning changes."""
     policy = service._policy
-    modules = [getattr(part, "module", part) for part in policy.learn_state.values()]
+    parts = (*policy.acting_parts.values(), *policy.learn_state.values())
+    modules = [getattr(part, "module", part) for part in parts]
     return {
         f"{i}.{name}": tensor.clone()
         for i, module in enumerate(modules)
@@ -144,7 +145,7 @@ def compare(plan: Blueprint, method: str, *args: Any) -> list[Any]:
     assert largest_gap(first, before) > 1e-3
     assert largest_gap(first, wanted) < 2e-6
     assert [answer[1]["train_iter"] for answer in answers] == [told["train_iter"]] * 2
-    assert answers[0][0].keys() == large.keys()
+    assert answers[0][0].parts.keys() == large.parts.keys()
     assert answers[1][0] is None
     return answers
 
@@ -157,7 +158,7 @@ def test_two_with_halves_are_as_one(kind: str, monkeypatch: pytest.MonkeyPatch) 
         batch["next_noise"] = 2 * torch.sin(7 * batch["action"])
 
     monkeypatch.setattr(SACPolicy, "_add_noise", add_noise)
-    compare(blueprint(kind, **REPLAYED[kind]), "learn", 0, batches_of(kind))
+    compare(blueprint(kind, **REPLAYED[kind]), "learn", 0, [], batches_of(kind))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_two_share_the_minibatches_of_a_collect(
     """And the border between shares cuts no episode: advantages are computed anew."""
     plan = blueprint(kind, model=SMALL, learn=learn, collect=dict(n_sample=3 * B))
     parts = [steps_of(B + i, seed=i) for i in range(3)]
-    answers = compare(plan, "learn_together", 0, *parts)
+    answers = compare(plan, "learn_together", 0, [], *parts)
     assert answers[0][1]["train_iter"] == n_update
 
 
@@ -193,7 +194,7 @@ def test_sequences_of_any_number_make_as_many_minibatches_for_all() -> None:
     with learners(plan) as both:
         begin(both)
         told = [
-            small for _, small in ask(both, "learn_together", 0, {**steps, "prev_state": state})
+            small for _, small in ask(both, "learn_together", 0, [], {**steps, "prev_state": state})
         ]
         assert largest_gap(weights(both[0]), weights(both[1])) == 0
     assert told[0]["train_iter"] == told[1]["train_iter"] > 2
@@ -208,8 +209,8 @@ def test_priorities_are_those_of_the_shares() -> None:
     }
     batches = [{**batch, **index} for batch in batches_of("dqn", 2)]
     with closing(LearnerService(plan)) as alone:
-        wanted = alone.learn(0, batches)[1]["priorities"]
-    answers = compare(plan, "learn", 0, batches)
+        wanted = alone.learn(0, [], batches)[1]["priorities"]
+    answers = compare(plan, "learn", 0, [], batches)
     shares = [small["priorities"] for _, small in answers]
     for i in range(2):
         assert [share[i]["replay_buffer_idx"][0] for share in shares] == [100, 100 + B // 2]
@@ -234,7 +235,7 @@ def test_rank_0_writes_the_means_of_all() -> None:
             one._learner.train = lambda *a, t=train, o=own: o.extend(  # type: ignore[method-assign]
                 float(out["total_loss"]) for out in t(*a)
             )
-        ask(both, "learn", -1, batches)
+        ask(both, "learn", -1, [], batches)
         both[0].save("saved.pth.tar")
         both[0].checkpoint()
     assert losses[0] != losses[1]
@@ -253,21 +254,21 @@ def test_another_takes_the_place_of_one_that_is_gone() -> None:
     plan, batches = blueprint("dqn", **REPLAYED["dqn"]), batches_of("dqn", 2)
     with learners(plan) as both:
         begin(both)
-        ask(both, "learn", 0, batches)
+        ask(both, "learn", 0, [], batches)
         state = both[0].state()[0]
         both[1].close()
         with pytest.raises(GroupError, match="another learner is gone"):
-            both[0].learn(0, batches)
+            both[0].learn(0, [], batches)
         fresh = LearnerService(plan, 1, 2, in_threads=True)
         with closing(fresh):
             pair = [both[0], fresh]
             ask(pair, "join_group", both[0].open_group()[1]["meeting"])
             ask(pair, "restore", state, 2)
-            ask(pair, "learn", 0, batches)
+            ask(pair, "learn", 0, [], batches)
             assert largest_gap(weights(both[0]), weights(fresh)) == 0
             found = weights(fresh)
     with closing(LearnerService(plan)) as alone:
-        alone.learn(0, batches * 2)
+        alone.learn(0, [], batches * 2)
         assert largest_gap(weights(alone), found) < 2e-6
 
 
@@ -313,11 +314,11 @@ def test_optimizers_that_know_no_group_are_refused(monkeypatch: pytest.MonkeyPat
 def test_batches_that_can_not_be_halved_are_refused() -> None:
     with learners(blueprint("dqn", model=SMALL)) as both:
         with pytest.raises(GroupError, match="join_group"):
-            both[0].learn(0, batches_of("dqn"))
+            both[0].learn(0, [], batches_of("dqn"))
         begin(both)
         for one in both:
             with pytest.raises(ConfigError, match="batch_size = 7"):
-                one.learn(0, [steps_of(7)])
+                one.learn(0, [], [steps_of(7)])
 
 
 # --- processes -----------------------------------------------------------------------------------
@@ -356,16 +357,16 @@ def test_processes_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
         answers("join_group", pipes[0].recv()[1]["meeting"])
         answers("begin", "")
         batches = batches_of("dqn")
-        first, second = answers("learn", 0, batches)
+        first, second = answers("learn", 0, [], batches)
         with closing(LearnerService(blueprint("dqn", **REPLAYED["dqn"]))) as alone:
-            wanted = alone.learn(0, batches)[0]
-        for name, value in wanted.items():
-            assert first[0][name] == pytest.approx(value, abs=2e-6)
+            wanted = alone.learn(0, [], batches)[0]
+        for name, value in wanted.parts["model"].items():
+            assert first[0].parts["model"][name] == pytest.approx(value, abs=2e-6)
         assert second == (None, {"train_iter": 3, "priorities": []})
         assert processes[1].pid is not None
         os.kill(processes[1].pid, signal.SIGKILL)
         began = time.monotonic()
-        pipes[0].send(("learn", 0, batches))
+        pipes[0].send(("learn", 0, [], batches))
         assert pipes[0].poll(20)
         assert "another learner is gone" in pipes[0].recv()
         assert time.monotonic() - began < 10
@@ -375,3 +376,23 @@ def test_processes_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
             process.join(5)
             process.kill()
             process.join()
+
+
+@pytest.mark.parametrize("kind", ["ppo", "sqn"])
+def test_collectors_act_with_all_that_the_learner_has_learned(kind: str) -> None:
+    """Not with its weights alone: with its return scale and its temperature, too."""
+    plan = blueprint(kind, model=SMALL)
+    with closing(LearnerService(plan)) as learner:
+        learner.begin("")
+        policy: Any = learner._policy
+        if kind == "ppo":
+            policy._return_scale.update(np.array([0.0, 9.12], dtype=np.float32))
+        else:
+            policy._temperature.log_alpha.data.fill_(-1.9)
+        state, _ = learner._answer([])
+    elsewhere = plan.policy("collect", 5)
+    elsewhere.load_acting_state(state)
+    if kind == "ppo":
+        assert elsewhere._return_scale.std == pytest.approx(4.56)
+    else:
+        assert elsewhere._alpha == pytest.approx(np.exp(-1.9))

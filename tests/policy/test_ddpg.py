@@ -176,7 +176,7 @@ def test_learns_the_known_value(kind: str, nstep: int, terminates: bool) -> None
         model |= dict(v_min=0.0, v_max=12.0, n_atom=25)
     settings = dict(discount_factor=GAMMA, nstep=nstep, priority=False, priority_IS_weight=False)
     policy = policy_of(kind, obs=LENGTH + 1, learn=learn, model=model, **settings)
-    buffer = NaiveReplayBuffer(dict(replay_buffer_size=2000))
+    buffer = NaiveReplayBuffer(dict(replay_buffer_size=2000, nstep=nstep, discount_factor=GAMMA))
     envs = BaseEnvManager([partial(FiveSteps, terminates, True)] * 4, {})
     with SampleCollector(env=envs, policy=policy.collect_mode) as collector:
         buffer.push(collector.collect(n_sample=400))

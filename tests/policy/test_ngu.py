@@ -280,7 +280,10 @@ def test_collected_steps() -> None:
     columns = buffer.sample(100).columns  # type: ignore[union-attr]
     gammas = np.array([0.99, 1 - np.sqrt(0.01 * 0.1), 0.9])[columns["beta"]]
     step = columns["obs"].argmax(axis=-1)
-    assert columns["discount"] == pytest.approx(np.where(step < LENGTH - 1, gammas, 0))
+    discount = policy._batch(buffer.sample(100))["discount"]
+    assert discount.shape == columns["beta"].shape
+    discount = policy._with_discount(columns)["discount"]
+    assert discount == pytest.approx(np.where(step < LENGTH - 1, gammas, 0))
     assert (columns["beta"] == columns["beta"][:, :1]).all()
     assert {0, 1, 2} == set(columns["beta"][:, 0].tolist())
     assert ((columns["prev_action"] == -1) == (step == 0)).all()
@@ -303,7 +306,7 @@ def test_running_episodes_are_remembered_when_resuming() -> None:
             collector.collect(n_sample=40, policy_kwargs=kwargs).columns  # type: ignore[attr-defined]
             for collector in (first, second)
         )
-    for key in ("obs", "action", "prev_action", "prev_reward_extrinsic", "beta", "discount"):
+    for key in ("obs", "action", "prev_action", "prev_reward_extrinsic", "beta", "done"):
         assert np.array_equal(one[key], two[key]), key
     assert np.array_equal(one["prev_state"]["h"], two["prev_state"]["h"])
     assert not one["begins"][0] and one["prev_action"][0] >= 0
@@ -321,7 +324,7 @@ def test_each_policy_learns_the_value_of_its_own_discount(terminates: bool) -> N
     buffer = SequenceReplayBuffer(dict(unroll_len=4, burn_in=1))
     with collector_of(policy, terminates) as collector:
         buffer.push(collector.collect(n_sample=450, policy_kwargs={"eps": 0.5}))
-    for _ in range(150):
+    for _ in range(250):
         policy.learn_mode.forward(buffer.sample(32))
     obs = np.eye(LENGTH + 1, dtype=np.float32)[:LENGTH]
     inputs = {

@@ -184,3 +184,27 @@ def test_fewer_samples_than_a_batch() -> None:
     few = Rows({name: column[:8] for name, column in samples_of(policy).columns.items()})
     with pytest.raises(ConfigError, match="batch_size = 16"):
         policy.learn_mode.forward(few)
+
+
+@pytest.mark.parametrize("name", ["ppo", "ppo_offpolicy", "ppg"])
+def test_the_clip_of_values_begins_where_the_critic_is(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However far the scale of returns moves between collecting and learning."""
+    policy: Any = policy_of(name, learn=dict(value_norm=True, value_clip=True))
+    samples = samples_of(policy)
+    samples.columns["return"] *= 50.0
+    gaps: list[float] = []
+
+    def note(batch: Any) -> Any:
+        with torch.no_grad():
+            value = policy._model(batch["obs"], mode="compute_critic")["value"]
+        gaps.append(float((value - batch["value"]).abs().max()))
+        raise StopIteration
+
+    step = "_value_step" if name == "ppg" else "_step"
+    monkeypatch.setattr(policy, step, note)
+    with pytest.raises((StopIteration, RuntimeError)):
+        policy.learn_mode.forward(samples)
+    assert policy._return_scale.std > 2
+    assert gaps == [pytest.approx(0.0, abs=1e-5)]

@@ -51,13 +51,16 @@ def test_samples_hold_only_what_is_needed() -> None:
     plain = samples_of(policy_of("ppo_offpolicy")).columns
     assert set(plain) == {"obs", "action", "log_prob", "value", "advantage", "return"}
     nstep = samples_of(policy_of("ppo_offpolicy", nstep_return=True, nstep=3)).columns
-    assert set(nstep) == {*plain, "reward", "next_obs", "discount"}
+    assert set(nstep) == {*plain, "reward", "next_obs", "done", "truncated"}
 
 
 def test_nstep_returns_of_the_critic_of_now() -> None:
     cfg: dict[str, Any] = dict(nstep_return=True, nstep=2, discount_factor=0.9)
     policy = policy_of("ppo_offpolicy", learn=dict(value_norm=False), **cfg)
-    steps, samples = steps_of(), samples_of(policy).columns
+    steps = steps_of()
+    buffer = NaiveReplayBuffer(dict(nstep=2, discount_factor=0.9, replay_buffer_size=32))
+    buffer.push(Rows({**samples_of(policy).columns, "end": steps["end"]}))
+    samples = buffer._read(np.arange(32)).columns
     losses_of(policy, Rows(samples), 3)
     wanted = np.zeros(32)
     for t in range(32):
@@ -92,7 +95,8 @@ def test_known_value_is_learned(terminates: bool, nstep_return: bool) -> None:
     learn = dict(learning_rate=0.01, batch_size=64, value_norm=False)
     cfg = dict(type="ppo_offpolicy", model=model, learn=learn, nstep_return=nstep_return)
     policy: Any = PPOOffPolicy(dict(**cfg, discount_factor=GAMMA, nstep=2 if nstep_return else 1))
-    buffer = NaiveReplayBuffer(dict(replay_buffer_size=200))
+    nstep = policy.cfg.nstep
+    buffer = NaiveReplayBuffer(dict(replay_buffer_size=200, nstep=nstep, discount_factor=GAMMA))
     with SampleCollector(env=envs(terminates), policy=policy.collect_mode) as collector:
         for _ in range(60):
             buffer.push(collector.collect(n_sample=100))

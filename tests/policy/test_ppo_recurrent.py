@@ -250,7 +250,7 @@ def test_advantages_by_a_plain_loop(ignore_done: bool) -> None:
         delta = columns["reward"][t] + (0.0 if stops else GAMMA * after[t]) - value[t]
         later = delta + (0.0 if end[t] else GAMMA * 0.8 * later)
         wanted[t] = later
-    assert columns["value"] == pytest.approx(value, abs=1e-4)
+    assert columns["value"] * scale == pytest.approx(value, abs=1e-4)
     assert columns["advantage"] == pytest.approx(wanted, abs=1e-4)
     assert columns["return"] == pytest.approx(wanted + value, abs=1e-4)
 
@@ -329,7 +329,8 @@ def test_gradients_flow_back_through_a_sequence() -> None:
     loss, _ = policy._loss(batch)
     (grad,) = torch.autograd.grad(loss, batch["obs"])
     assert (grad[whole].abs().sum(dim=-1) > 0).all()
-    assert grad.abs().sum() == grad[whole].abs().sum()
+    grad[whole] = 0.0
+    assert not grad.any()
 
 
 # --- time limits ---------------------------------------------------------------------------------

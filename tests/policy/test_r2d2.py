@@ -63,7 +63,6 @@ def sequences(n: int = 6, seed: int = 0, keys: tuple[str, ...] = ("h", "c")) -> 
         "done": ends[row, at],
         "discount": (~terminated * np.float32(0.9))[row, at],
         "begins": begins[row, at],
-        "env_id": np.zeros((n, t), np.int64),
         "mask": (np.arange(t) < length[:, None]).astype(np.float32),
         "burn_in": np.full(n, BURN_IN),
         "prev_state": state,
@@ -287,7 +286,7 @@ def test_running_episodes_are_remembered_when_resuming() -> None:
         second.load_state_dict(deepcopy(first.state_dict()))
         other.rng.bit_generator.state = policy.rng.bit_generator.state
         one, two = (c.collect(n_sample=40).columns for c in (first, second))  # type: ignore[attr-defined]
-    for key in ("obs", "action", "begins", "env_id"):
+    for key in ("obs", "action", "begins", "episode_id", "episode_step"):
         assert np.array_equal(one[key], two[key]), key
     assert not one["begins"][0]
     assert np.array_equal(one["prev_state"]["h"], two["prev_state"]["h"])

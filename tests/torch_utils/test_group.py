@@ -25,7 +25,7 @@ from ding.torch_utils.group import (
     use,
     worked_out_together,
 )
-from ding.torch_utils.running import RunningScale
+from ding.torch_utils.running_statistics import RunningScale
 from ding.utils.errors import ConfigError
 
 KINDS = pytest.mark.parametrize("in_threads", [True, False], ids=["threads", "gloo"])

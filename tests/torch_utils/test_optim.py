@@ -18,7 +18,7 @@ from ding.torch_utils import (
     to_tensor,
 )
 from ding.torch_utils.optim import gradients
-from ding.torch_utils.running import RunningScale
+from ding.torch_utils.running_statistics import RunningScale
 from ding.utils.errors import ConfigError
 
 

@@ -10,7 +10,9 @@ import gymnasium as gym
 import numpy as np
 
 from ding.envs import BaseEnv, BaseEnvManager, BaseEnvTimestep
-from ding.policy import DQNPolicy
+from ding.policy import DQNPolicy, takes_all_envs
+from ding.rl_utils.adder import nstep_transitions
+from ding.utils.batch import Rows, columns_of
 from ding.utils.data import default_collate, default_decollate
 
 
@@ -87,6 +89,15 @@ def manager_of(n: int, cfg: dict[str, Any] | None = None, **kwargs: Any) -> Base
     return BaseEnvManager(makers, cfg or {})
 
 
+class NstepPolicy(DQNPolicy):
+    """Sums the rewards of `nstep` steps by itself, as users' own policies do."""
+
+    @takes_all_envs
+    def _get_train_sample(self, transitions: Any) -> Any:
+        steps = columns_of(transitions)
+        return Rows(nstep_transitions(steps, self.cfg.nstep, self.cfg.discount_factor))
+
+
 def dqn(n_sample: int | None = 8, nstep: int = 1, **policy: Any) -> DQNPolicy:
     cfg = dict(
         type="dqn",
@@ -96,10 +107,10 @@ def dqn(n_sample: int | None = 8, nstep: int = 1, **policy: Any) -> DQNPolicy:
         discount_factor=0.9,
         **policy,
     )
-    return DQNPolicy(cfg)
+    return NstepPolicy(cfg)
 
 
-class RowsPolicy(DQNPolicy):
+class RowsPolicy(NstepPolicy):
     """Looks at one env at a time in `_process_transition`."""
 
     process_rows: ClassVar[bool] = True
@@ -111,7 +122,7 @@ class RowsPolicy(DQNPolicy):
         return {**row, "who": float(obs[0])}
 
 
-class OldStylePolicy(DQNPolicy):
+class OldStylePolicy(NstepPolicy):
     """Collates and decollates by hand, as users' own policies do."""
 
     def _forward_collect(self, data: Any, **kwargs: Any) -> Any:
@@ -126,7 +137,7 @@ class OldStylePolicy(DQNPolicy):
         return {**row, "logit": policy_output["logit"]}
 
 
-class BackwardsPolicy(DQNPolicy):
+class BackwardsPolicy(NstepPolicy):
     """Answers for the envs in another order than it was asked."""
 
     def _forward_collect(self, data: Any, **kwargs: Any) -> Any:

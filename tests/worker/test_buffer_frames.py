@@ -27,7 +27,7 @@ def steps(n_env: int, n: int, seed: int = 0, shape: tuple[int, ...] = (36, 36)) 
             next_obs = np.concatenate([stacks[env][1:], frame])
             done = bool(rng.random() < 0.15)
             row = dict(obs=stacks[env], next_obs=next_obs, reward=np.float32(t), done=done)
-            rows.append(row | dict(truncated=done and bool(rng.random() < 0.5), env_id=env))
+            rows.append(row | dict(truncated=done and bool(rng.random() < 0.5), episode_id=env))
             stacks[env] = None if done else next_obs
     return rows
 

@@ -22,7 +22,9 @@ from ding.worker.buffer import (
 
 def steps_of(lengths: list[list[int]], n: int, truncated: bool = False) -> dict[str, Any]:
     """`n` steps of each env in turn; env e runs episodes of the given lengths. obs is unique."""
-    rows: dict[str, list[Any]] = {k: [] for k in ("obs", "next_obs", "reward", "done", "env_id")}
+    rows: dict[str, list[Any]] = {
+        k: [] for k in ("obs", "next_obs", "reward", "done", "episode_id")
+    }
     clock = [[0, 0] for _ in lengths]  # episode, step
     for _ in range(n):
         for env, episodes in enumerate(lengths):
@@ -56,7 +58,7 @@ def test_nstep_is_that_of_whole_trajectories(
         buffer.push(Rows(take(steps, slice(start, start + chunk))))
     expected = {}
     for env in range(len(lengths)):
-        own = take(steps, steps["env_id"] == env)
+        own = take(steps, steps["episode_id"] == env)
         own["end"] = own["done"].copy()
         made = nstep_transitions(own, nstep, 0.9)
         for i, obs in enumerate(own["obs"].tolist()):
@@ -151,3 +153,39 @@ def test_episodes(tmp_path: Any) -> None:
     assert max(again, key=len)[0]["obs"].tolist() == [4, 4]
     with pytest.raises(ConfigError, match="storage"):
         EpisodeReplayBuffer(dict(storage="mmap"))
+
+
+def test_a_step_that_is_missing_ends_a_chain() -> None:
+    """Chunks of remote collectors may be lost; the steps around a hole are no neighbours."""
+    buffer = NaiveReplayBuffer(dict(replay_buffer_size=20, nstep=3, discount_factor=0.5))
+    steps = steps_of([[50]], 9)
+    columns = {**steps, "episode_step": np.arange(9)}
+    columns["reward"] = np.ones(9, np.float32)
+    buffer.push(Rows(take(columns, slice(0, 4))))
+    buffer.push(Rows(take(columns, slice(6, 9))))
+    found = buffer.sample(7).columns  # type: ignore[union-attr]
+    sums = dict(zip(found["obs"].tolist(), found["reward"].tolist(), strict=True))
+    assert sums == {0: 1.75, 1: 1.75, 2: 1.5, 3: 1.0, 6: 1.75, 7: 1.5, 8: 1.0}
+    assert "episode_id" not in found and "episode_step" not in found
+
+
+@pytest.mark.parametrize("nstep", [1, 3])
+@pytest.mark.parametrize("kind", [NaiveReplayBuffer, AdvancedReplayBuffer])
+def test_relabelling_sees_single_steps(kind: Any, nstep: int) -> None:
+    """Rewards that a model gives are summed after it has seen each step by itself."""
+    buffer = kind(dict(replay_buffer_size=40, nstep=nstep, discount_factor=0.5))
+    steps = steps_of([[5], [3]], 12)
+    buffer.push(Rows(steps))
+    seen: list[int] = []
+
+    def relabel(batch: dict[str, Any]) -> dict[str, Any]:
+        assert batch["next_obs"].tolist() == (batch["obs"] + 1).tolist()
+        seen.append(len(batch["obs"]))
+        return {**batch, "reward": (batch["obs"] % 100).astype(np.float32)}
+
+    found = buffer.sample(16, relabel=relabel).columns
+    assert seen == [16 * nstep]
+    for obs, reward in zip(found["obs"].tolist(), found["reward"].tolist(), strict=True):
+        step, length = obs % 100, 5 if obs < 10000 else 3
+        last = min(step + nstep, length, 12 - (obs % 10000) // 100 * length)
+        assert reward == sum(0.5**k * (step + k) for k in range(last - step))

@@ -15,6 +15,7 @@ from ding.policy.replayed import BOOKKEEPING
 from ding.utils.batch import Batch, Rows
 from ding.utils.errors import ConfigError, DingError
 from ding.worker.buffer.flow import SampledMonitor, ThruputController
+from ding.worker.buffer.links import Relabel
 from ding.worker.buffer.ring import RingBuffer
 
 if TYPE_CHECKING:
@@ -156,11 +157,16 @@ class AdvancedReplayBuffer(RingBuffer):
     # --- out -----------------------------------------------------------------------------------
 
     def sample(
-        self, batch_size: int, cur_learner_iter: int = 0, sample_range: slice | None = None
+        self,
+        batch_size: int,
+        cur_learner_iter: int = 0,
+        sample_range: slice | None = None,
+        relabel: Relabel | None = None,
     ) -> Sequence[Any] | None:
         """Samples by priority (one may come twice), or None if there are too few or too soon.
 
-        `sample_range` restricts the draw to a slice of the samples in order of age.
+        `sample_range` restricts the draw to a slice of the samples in order of age. `relabel` sees
+        single steps, before rewards are summed.
         """
         if batch_size == 0:
             return []
@@ -180,7 +186,7 @@ class AdvancedReplayBuffer(RingBuffer):
             "use": use,
             "IS": weight,
         }
-        rows = self._read(slots, extra)
+        rows = self._read(slots, extra, relabel)
         extra["staleness"] = rows.columns["staleness"] = self._staleness(rows, cur_learner_iter)
         self._n_draw += 1
         self._sampled += batch_size

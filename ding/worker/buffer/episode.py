@@ -9,6 +9,7 @@ import numpy as np
 
 from ding.utils.batch import Batch, Rows, columns_of, objects, tree_map
 from ding.utils.errors import ConfigError
+from ding.worker.buffer.links import Relabel
 from ding.worker.buffer.naive import NaiveReplayBuffer
 from ding.worker.buffer.ring import ITEM
 
@@ -55,8 +56,11 @@ class EpisodeReplayBuffer(NaiveReplayBuffer):
         # `Rows` are one episode here, not many samples.
         super().push([data] if isinstance(data, Rows) else data, cur_collector_envstep)
 
-    def _read(self, slots: np.ndarray, extra: Batch | None = None) -> Sequence[Any]:
-        return [_steps(episode) for episode in super()._read(slots, extra)]
+    def _read(
+        self, slots: np.ndarray, extra: Batch | None = None, relabel: Relabel | None = None
+    ) -> Sequence[Any]:
+        episodes = [_steps(episode) for episode in super()._read(slots, extra)]
+        return episodes if relabel is None else [Rows(relabel(e.columns)) for e in episodes]
 
 
 def _kept(episode: Any) -> Any:

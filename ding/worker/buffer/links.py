@@ -1,44 +1,86 @@
-"""Which step follows which: n-step samples and sequences from a ring of single steps.
+"""Links: which stored step follows which, so that targets over several steps are made on drawing.
 
-The steps of several envs may be mixed in any way if rows carry `env_id`; without it, successive
-rows are successive steps. `done` (or `end`, the last of a contiguous piece) ends a chain.
+Rows say where they belong by `episode_id` and, if some may be missing, `episode_step`; without an
+id, successive rows are successive steps. `done` (or `end`, the last row of a contiguous piece) ends
+a chain. Letters in shapes: B batch, n steps of a chain.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from ding.utils.batch import Batch
+from ding.rl_utils.adder import terminated_of
+from ding.utils.batch import Batch, take
 from ding.worker.buffer.store import Store
+
+ORIGIN = ("episode_id", "episode_step")
+"""Columns that only say where a step belongs."""
+_MANY_OPEN = 4096
+
+Relabel = Callable[[Batch], Batch]
+"""Single steps to the same steps with other rewards or goals."""
+
+
+class _Tail(NamedTuple):
+    """Newest step of an episode that goes on."""
+
+    serial: int
+    step: int
 
 
 class Links:
     def __init__(self, size: int) -> None:
         self.next = np.zeros(size, np.int64)
         """For each slot how many rows later the next step of the same episode came; 0: never."""
-        self.last: dict[int, int] = {}
-        """Serial number of the newest step of each env whose episode goes on."""
+        self._open: dict[int, _Tail] = {}
 
     def add(self, columns: Batch, serial: int, n: int) -> None:
-        envs = columns.get("env_id")
-        ended = np.asarray(columns["done"]).reshape(n, -1)[:, 0].astype(bool)
-        if "end" in columns:
-            ended = ended | np.asarray(columns["end"]).astype(bool)
+        """Link `n` rows, the first of which has this serial number."""
         size = len(self.next)
         self.next[(serial + np.arange(n)) % size] = 0
-        names = np.zeros(n, np.int64) if envs is None else np.asarray(envs).reshape(-1)
-        for env in np.unique(names).tolist():
-            steps = serial + np.flatnonzero(names == env)
-            goes_on = ~ended[steps - serial]
-            gaps = np.diff(steps) * goes_on[:-1]
-            self.next[steps[:-1] % size] = gaps
-            before = self.last.pop(env, None)
-            if before is not None and before + size > steps[0]:
-                self.next[before % size] = steps[0] - before
-            if goes_on[-1]:
-                self.last[env] = int(steps[-1])
+        episode = _origin(columns, "episode_id", n)
+        step = _origin(columns, "episode_step", n)
+        order = np.argsort(episode, kind="stable")
+        serials, ids, steps = serial + order, episode[order], step[order]
+        goes_on = ~_ends(columns, n)[order]
+        counted = "episode_step" in columns
+        joined = (ids[1:] == ids[:-1]) & goes_on[:-1]
+        if counted:
+            joined &= steps[1:] == steps[:-1] + 1
+        self.next[serials[:-1] % size] = np.diff(serials) * joined
+        self._join_tails(ids, serials, steps, goes_on, counted)
+
+    def _join_tails(
+        self,
+        ids: np.ndarray,
+        serials: np.ndarray,
+        steps: np.ndarray,
+        goes_on: np.ndarray,
+        counted: bool,
+    ) -> None:
+        """Join the first row of each episode to what is stored of it, and note the last one."""
+        first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])).tolist()
+        last = [*(i - 1 for i in first[1:]), len(ids) - 1]
+        size = len(self.next)
+        for a, b in zip(first, last, strict=True):
+            episode, begin = int(ids[a]), int(serials[a])
+            tail = self._open.pop(episode, None)
+            follows = tail is not None and (not counted or int(steps[a]) == tail.step + 1)
+            if tail is not None and follows and tail.serial + size > begin:
+                self.next[tail.serial % size] = begin - tail.serial
+            if goes_on[b]:
+                self._open[episode] = _Tail(int(serials[b]), int(steps[b]))
+        if len(self._open) > _MANY_OPEN:  # Of episodes that were never finished.
+            oldest = int(serials.max()) - size
+            self._open = {e: tail for e, tail in self._open.items() if tail.serial > oldest}
+
+    def tails(self) -> np.ndarray:
+        """Slots whose link the next `add` may change."""
+        serials = np.fromiter((tail.serial for tail in self._open.values()), np.int64)
+        return serials % len(self.next)
 
     def chains(self, serials: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
         """(B, n) serials of rows and their successors, and which exist; others repeat the last."""
@@ -50,31 +92,61 @@ class Links:
             steps[:, k] = steps[:, k - 1] + np.where(exist[:, k], gap, 0)
         return steps, exist
 
-    def restore(self, links: np.ndarray, slots: np.ndarray, last: dict[int, int]) -> None:
+    def plain_tails(self) -> dict[int, list[int]]:
+        """Open episodes as plain values."""
+        return {episode: list(tail) for episode, tail in self._open.items()}
+
+    def restore(self, links: np.ndarray, slots: np.ndarray, tails: dict[int, list[int]]) -> None:
         self.next[slots] = links
-        self.last = dict(last)
+        self._open = {int(episode): _Tail(*tail) for episode, tail in tails.items()}
 
 
-def nstep_rows(store: Store, links: Links, serials: np.ndarray, nstep: int, gamma: float) -> Batch:
-    """reward, next_obs, done and discount over up to `nstep` steps, never beyond an episode."""
-    steps, exist = links.chains(serials, nstep)
+def _origin(columns: Batch, name: str, n: int) -> np.ndarray:
+    column = columns.get(name)
+    return np.zeros(n, np.int64) if column is None else np.asarray(column).reshape(-1)
+
+
+def _ends(columns: Batch, n: int) -> np.ndarray:
+    ended = np.asarray(columns["done"]).reshape(n, -1)[:, 0].astype(bool)
+    return ended | np.asarray(columns["end"]).astype(bool) if "end" in columns else ended
+
+
+def nstep_batch(
+    store: Store,
+    chains: tuple[np.ndarray, np.ndarray],
+    gamma: float,
+    relabel: Relabel | None = None,
+) -> Batch:
+    """Stored steps with reward, next_obs, done and discount over their chain, (B, ...) each.
+
+    Single steps are relabelled before their rewards are summed.
+    """
+    steps, exist = chains
     slots = steps % store.size
-    n_used = exist.sum(axis=1)
-    last = slots[:, -1]
-    reward = store.gather("reward", slots.reshape(-1))
+    nstep, last = slots.shape[1], slots[:, -1]
+    if relabel is None:
+        columns = store.read(slots[:, 0])
+        reward = store.gather("reward", slots.reshape(-1))
+        end = {name: store.gather(name, last) for name in ("next_obs", "done")}
+        if "truncated" in columns:
+            end["truncated"] = store.gather("truncated", last)
+    else:
+        window = relabel(store.read(slots.reshape(-1)))
+        columns = take(window, slice(0, None, nstep))
+        reward = window["reward"]
+        end = take(
+            {k: window[k] for k in ("next_obs", "done", "truncated") if k in window},
+            slice(nstep - 1, None, nstep),
+        )
     reward = reward.reshape(*slots.shape, *reward.shape[1:])
     powers = np.power(gamma, np.arange(nstep)) * exist
     weighted = reward * powers.reshape(*powers.shape, *[1] * (reward.ndim - 2))
-    done = _terminated(store, last)
+    terminated = terminated_of(end).reshape(len(slots), -1)[:, 0]
+    kept = {name: column for name, column in columns.items() if name != "truncated"}
     return {
+        **kept,
         "reward": weighted.sum(axis=1).astype(reward.dtype),
-        "next_obs": store.gather("next_obs", last),
-        "done": done,
-        "discount": (~done * np.power(float(gamma), n_used)).astype(np.float32),
+        "next_obs": end["next_obs"],
+        "done": terminated,
+        "discount": (~terminated * np.power(float(gamma), exist.sum(axis=1))).astype(np.float32),
     }
-
-
-def _terminated(store: Store, slots: np.ndarray) -> Any:
-    done = np.asarray(store.gather("done", slots)).reshape(len(slots), -1)[:, 0].astype(bool)
-    truncated = store.view("truncated")
-    return done if truncated is None else done & ~truncated[slots].astype(bool)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ding.worker.buffer.links import Relabel
 from ding.worker.buffer.ring import RingBuffer
 
 
@@ -30,10 +31,12 @@ class NaiveReplayBuffer(RingBuffer):
         cur_learner_iter: int = 0,
         sample_range: slice | None = None,
         replace: bool = False,
+        relabel: Relabel | None = None,
     ) -> Sequence[Any] | None:
         """Samples drawn uniformly, or None while there are fewer than that.
 
-        `sample_range` restricts the draw to a slice of the samples in order of age.
+        `sample_range` restricts the draw to a slice of the samples in order of age. `relabel` sees
+        single steps, before rewards are summed.
         """
         if batch_size == 0:
             return []
@@ -42,7 +45,7 @@ class NaiveReplayBuffer(RingBuffer):
             return None
         self._sampled += batch_size
         self._log_if_due()
-        return self._read(slots)
+        return self._read(slots, relabel=relabel)
 
     def _drawn_slots(
         self, batch_size: int, sample_range: slice | None, replace: bool

@@ -17,13 +17,13 @@ from ding.worker.buffer import datafile
 from ding.worker.buffer.base import IBuffer
 from ding.worker.buffer.datafile import Source
 from ding.worker.buffer.files import FileKeeper
-from ding.worker.buffer.links import Links, nstep_rows
+from ding.worker.buffer.links import ORIGIN, Links, Relabel, nstep_batch
 from ding.worker.buffer.memory import memory_of
 from ding.worker.buffer.snapshot import Snapshot
 from ding.worker.buffer.store import Store
 
 ITEM = "__item__"
-_VERSION = 2
+_VERSION = 3
 
 
 class RingBuffer(IBuffer):
@@ -44,9 +44,9 @@ class RingBuffer(IBuffer):
         storage_path=None,
         # Frames of an obs that is a stack of them, each then kept once; None: look at the data.
         frame_stack=None,
-        # Samples are single steps; make n-step samples of so many of them when drawing.
+        # Steps of reward in a sample, summed when it is drawn; follows policy.nstep.
         nstep=1,
-        # Gamma of those n-step samples.
+        # Gamma of those sums; follows policy.discount_factor.
         discount_factor=0.99,
     )
 
@@ -130,6 +130,9 @@ class RingBuffer(IBuffer):
 
     def _accept(self, columns: Batch, n: int) -> int:
         """Write rows; returns the slot of the first, or -1 if they are refused."""
+        origin = columns
+        if self._links is not None and "episode_id" in columns:
+            columns = {name: column for name, column in columns.items() if name not in ORIGIN}
         store = self._store
         if store is None:
             store = Store.for_rows(self._size, self._memory, columns, self._cfg.frame_stack)
@@ -140,7 +143,7 @@ class RingBuffer(IBuffer):
             self._before_overwriting(start, n)
         store.write(values, start, n)
         if self._links is not None:
-            self._links.add(columns, self._serial, n)
+            self._links.add(origin, self._serial, n)
         self._serial += n
         self._pushed += n
         lost = self._serial - self._oldest - self._size
@@ -159,8 +162,7 @@ class RingBuffer(IBuffer):
             snapshot.before_change(slots)
             if self._links is not None:
                 # The steps before these learn what follows them.
-                last = np.fromiter(self._links.last.values(), np.int64) % self._size
-                snapshot.before_change(last, "links")
+                snapshot.before_change(self._links.tails(), "links")
         if self._files is not None:
             first = slots[: max(0, n + self._serial - self._oldest - self._size)]
             self._drop_files(self._still_valid(first))
@@ -183,17 +185,20 @@ class RingBuffer(IBuffer):
 
     # --- out -----------------------------------------------------------------------------------
 
-    def _read(self, slots: np.ndarray, extra: Batch | None = None) -> Any:
-        """Rows of these slots, with more columns."""
+    def _read(
+        self, slots: np.ndarray, extra: Batch | None = None, relabel: Relabel | None = None
+    ) -> Any:
+        """Rows of these slots, relabelled, with more columns."""
         assert self._store is not None
-        columns = self._store.read(slots)
-        if ITEM in columns:
-            return list(columns[ITEM])
         if self._links is not None:
-            serials = self._serials(slots)
-            columns |= nstep_rows(
-                self._store, self._links, serials, self._cfg.nstep, self._cfg.discount_factor
-            )
+            chains = self._links.chains(self._serials(slots), self._cfg.nstep)
+            columns = nstep_batch(self._store, chains, self._cfg.discount_factor, relabel)
+        else:
+            columns = self._store.read(slots)
+            if ITEM in columns:
+                return list(columns[ITEM])
+            if relabel is not None:
+                columns = relabel(columns)
         rows = Rows(columns if extra is None else columns | extra)
         if self._files is not None and "file_path" in columns:
             self._files.lend(rows, columns["file_path"])
@@ -262,7 +267,7 @@ class RingBuffer(IBuffer):
             "removed": dict(self._removed),
             "rng": self._rng.bit_generator.state,
             "layout": None if self._store is None else self._store.layout(),
-            "last_of_env": None if self._links is None else dict(self._links.last),
+            "open_episodes": None if self._links is None else self._links.plain_tails(),
         }
 
     def _slot_arrays(self) -> dict[str, np.ndarray]:
@@ -325,9 +330,11 @@ class RingBuffer(IBuffer):
             self._store = store
         if self._links is not None:
             moved = self._oldest - state["oldest"]
-            last = state["last_of_env"] or {}
+            tails = state["open_episodes"] or {}
             self._links.restore(
-                arrays["links"][source], to, {e: s + moved for e, s in last.items()}
+                arrays["links"][source],
+                to,
+                {episode: [serial + moved, step] for episode, (serial, step) in tails.items()},
             )
 
     # --- to and from files ---------------------------------------------------------------------

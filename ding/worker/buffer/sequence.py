@@ -13,7 +13,7 @@ import numpy as np
 from ding.utils.batch import Batch, Rows, tree_map
 from ding.utils.errors import ConfigError
 from ding.worker.buffer.advanced import AdvancedReplayBuffer
-from ding.worker.buffer.links import Links
+from ding.worker.buffer.links import Links, Relabel
 from ding.worker.buffer.naive import NaiveReplayBuffer, draw
 from ding.worker.buffer.store import Store
 
@@ -55,6 +55,7 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
         cur_learner_iter: int = 0,
         sample_range: slice | None = None,
         replace: bool = False,
+        relabel: Relabel | None = None,
         sequence: int | None = None,
     ) -> Sequence[Any] | None:
         """Sequences that begin at any stored step, or None while there are too few.
@@ -71,7 +72,8 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
         self._log_if_due()
         assert self._links is not None
         assert self._store is not None
-        return Rows(_sequences(self._store, self._links, starts, n, self._cfg))
+        chains = self._links.chains(starts, n)
+        return Rows(_sequences(self._store, chains, self._cfg, relabel))
 
     def _starts(
         self, batch_size: int, sample_range: slice | None, replace: bool, n: int
@@ -111,11 +113,14 @@ class AdvancedSequenceReplayBuffer(AdvancedReplayBuffer):
         _check_lengths(self._cfg)
         self._links: Links | None = Links(self._size)
 
-    def _read(self, slots: np.ndarray, extra: Batch | None = None) -> Rows:
+    def _read(
+        self, slots: np.ndarray, extra: Batch | None = None, relabel: Relabel | None = None
+    ) -> Rows:
         n = self._cfg.burn_in + self._cfg.unroll_len
         assert self._links is not None
         assert self._store is not None
-        columns = _sequences(self._store, self._links, self._serials(slots), n, self._cfg)
+        chains = self._links.chains(self._serials(slots), n)
+        columns = _sequences(self._store, chains, self._cfg, relabel)
         return Rows({**columns, **(extra or {})})
 
 
@@ -128,14 +133,18 @@ def _check_lengths(cfg: Any) -> None:
         )
 
 
-def _sequences(store: Store, links: Links, starts: np.ndarray, n: int, cfg: Any) -> Batch:
-    """The `n` steps from each of these serial numbers on, as columns (B, n, ...)."""
-    steps, exist = links.chains(starts, n)
+def _sequences(
+    store: Store, chains: tuple[np.ndarray, np.ndarray], cfg: Any, relabel: Relabel | None
+) -> Batch:
+    """Steps of these chains, relabelled, as columns (B, n, ...)."""
+    steps, exist = chains
     columns = store.read(steps.reshape(-1) % store.size)
+    if relabel is not None:
+        columns = relabel(columns)
     columns = tree_map(lambda leaf: leaf.reshape(*steps.shape, *leaf.shape[1:]), columns)
     for key in cfg.state_keys:
         if key in columns:
             columns[key] = tree_map(lambda leaf: leaf[:, 0], columns[key])
     columns["mask"] = exist.astype(np.float32)
-    columns["burn_in"] = np.full(len(starts), min(cfg.burn_in, n - 1))
+    columns["burn_in"] = np.full(len(steps), min(cfg.burn_in, steps.shape[1] - 1))
     return columns

@@ -135,7 +135,12 @@ class ISerialCollector(ABC):
                     f"a collector needs a collect mode (policy.collect_mode), got {type(policy)}"
                 )
             self._policy = policy
-            self._recorder.set_policy(policy, by_row=attribute_of(policy, "process_rows", False))
+            self._recorder.set_policy(
+                policy,
+                by_row=attribute_of(policy, "process_rows", False),
+                observe=attribute_of(policy, "statistics_observer", None),
+                links_steps=attribute_of(policy, "links_steps", False),
+            )
         self._check_ready()
         if self._turns is not None:
             self._turns.close()  # how many threads pay off is another question now
@@ -313,6 +318,14 @@ class ISerialCollector(ABC):
         """Mean return of the last 100 episodes, as far as there are any."""
         return self._episodes.mean_return
 
+    def number_episodes_from(self, first: int) -> None:
+        """Let episode ids begin here; those of several collectors of one buffer must differ."""
+        self._recorder.number_episodes_from(first)
+
+    def take_statistics(self) -> dict[str, Any]:
+        """Statistics for the policy's normalisers, gathered since the last call."""
+        return attribute_of(self._policy, "statistics", {})
+
     def _log_progress(self, train_iter: int) -> None:
         due = train_iter - self._logged_iter >= self._cfg.collect_print_freq
         if not due or not self._episodes.count:
@@ -331,8 +344,8 @@ class ISerialCollector(ABC):
             **self._recorder.state_dict(),
             "logged_iter": self._logged_iter,
             "env": self._env.state_dict(),
-            # What a recurrent policy remembers of the running episodes.
-            "acting": attribute_of(self._policy, "acting_state", None),
+            # What the policy remembers of the running episodes.
+            "memory": attribute_of(self._policy, "memory", None),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -342,8 +355,8 @@ class ISerialCollector(ABC):
         # If the envs could not be saved their episodes start anew.
         running = state["env"]["envs"] is not None
         self._recorder.load_state_dict(state, running=running)
-        if running and state.get("acting") is not None:
-            self._policy.set_attribute("acting_state", state["acting"])
+        if running and state["memory"]:
+            self._policy.set_attribute("memory", state["memory"])
 
     def close(self) -> None:
         if self._turns is not None:

@@ -1,4 +1,4 @@
-"""What becomes of the steps of envs: transitions of the policy, by trajectory, and counts."""
+"""Recorder: turns env steps into transitions, groups them by trajectory, counts episodes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from ding.worker.collector.pending import Pending
 from ding.worker.collector.ready import one_step, steps_at
 from ding.worker.collector.trajectory import TrajectoryStore
 
+Observe = Callable[[Any, VecStep], None]
+
 
 class Recorder:
     def __init__(self, log: WorkerLog) -> None:
@@ -32,16 +34,35 @@ class Recorder:
         self._deferred: deque[Callable[[], None]] = deque()
         self._storing = threading.Lock()
 
+        self._links_steps = False
+        self._next_episode = 0
+
     def begin(self, env: Any) -> None:
         """All envs of this manager are at the start of an episode."""
         self._env = env
+        self._episode_id = np.zeros(env.env_num, dtype=np.int64)
+        self._begin_episodes(np.arange(env.env_num))
         self.store = TrajectoryStore(env.env_num)
         self.pending = Pending(env.env_num)
         self.episodes.begin(env.env_num)
 
-    def set_policy(self, policy: Any, *, by_row: bool) -> None:
-        """`by_row`: its transitions are made of one env at a time."""
-        self._policy, self.by_row = policy, by_row
+    def set_policy(
+        self, policy: Any, *, by_row: bool, observe: Observe | None, links_steps: bool
+    ) -> None:
+        """`by_row`: its transitions are made of one env at a time; `observe` is told of steps.
+
+        `links_steps`: each step says which episode it is of, and which step there.
+        """
+        self._policy, self.by_row, self._observe = policy, by_row, observe
+        self._links_steps = links_steps
+
+    def number_episodes_from(self, first: int) -> None:
+        self._next_episode = first
+        self._begin_episodes(np.arange(len(self._episode_id)))
+
+    def _begin_episodes(self, env_id: np.ndarray) -> None:
+        self._episode_id[env_id] = self._next_episode + np.arange(len(env_id))
+        self._next_episode += len(env_id)
 
     # --- steps that can wait -------------------------------------------------------------------
 
@@ -83,9 +104,14 @@ class Recorder:
         self.remember(*self.pending.rows(step.env_id), step)
 
     def remember(self, obs: Any, output: Any, step: VecStep) -> None:
+        if self._observe is not None:
+            self._observe(obs, step)
         transition = self._transition(obs, output, step)
         transition["done"] = step.done
         transition["truncated"] = step.truncated
+        if self._links_steps:
+            transition["episode_id"] = self._episode_id[step.env_id]
+            transition["episode_step"] = self.episodes.length[step.env_id]
         self.store.append(step.env_id, transition, step.done)
         self._count(step)
 
@@ -103,6 +129,7 @@ class Recorder:
         self.envstep += len(ids)
         ended = self.episodes.add(step, slice(None) if self.store.is_all(ids) else rows_of(ids))
         if ended:
+            self._begin_episodes(np.array(ended))
             self._policy.reset(ended)
 
     def _drop_abnormal(self, step: VecStep, acted_for: np.ndarray) -> VecStep:
@@ -115,6 +142,7 @@ class Recorder:
         for i in broken:
             self.dropped_steps += self.store.drop_unfinished(i)
             self.episodes.begin_in(i)
+        self._begin_episodes(np.array(broken))
         self.pending.unwanted(step.env_id[step.abnormal])
         self._policy.reset(broken)
         self._log.info(f"abnormal step in env {broken}: their episodes are dropped")
@@ -142,14 +170,20 @@ class Recorder:
             "dropped_steps": self.dropped_steps,
             "stale_steps": self.stale_steps,
             **self.episodes.state_dict(),
+            "episode_id": self._episode_id.copy(),
+            "next_episode": self._next_episode,
             "store": self.store.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any], *, running: bool) -> None:
         """`running`: the envs go on with their episodes, too."""
         self.envstep, self.dropped_steps = state["envstep"], state["dropped_steps"]
-        self.stale_steps = state.get("stale_steps", 0)  # younger than the format
+        self.stale_steps = state["stale_steps"]
+        self._next_episode = state["next_episode"]
         self.pending.clear()
         self.episodes.load_state_dict(state, running)
         if running:
+            self._episode_id[:] = state["episode_id"]
             self.store.load_state_dict(state["store"])
+        else:
+            self._begin_episodes(np.arange(len(self._episode_id)))

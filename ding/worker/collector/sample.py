@@ -41,7 +41,9 @@ class SampleCollector(ISerialCollector):
         self._n_sample = attribute_of(self._policy, "n_sample", None)
         self._unroll_len = int(attribute_of(self._policy, "unroll_len", 1) or 1)
         self._takes_all_envs = bool(attribute_of(self._policy, "takes_all_envs", False))
-        self._nstep = int(attribute_of(self._policy, "nstep", 1) or 1)
+        # Single steps need not wait for later ones: replay sums their rewards on drawing.
+        gives_steps = attribute_of(self._policy, "gives_single_steps", False)
+        self._nstep = 1 if gives_steps else int(attribute_of(self._policy, "nstep", 1) or 1)
         self._on_policy = bool(attribute_of(self._policy, "on_policy", False))
         self._whole_episodes = bool(attribute_of(self._policy, "traj_len_inf", False))
         # A sample's later steps are waited for, unless the policy is another one by then.

@@ -170,6 +170,11 @@ class BaseLearner:
             f"'{path}'; the checkpoints in '{Path(self.exp_name) / 'ckpt'}' are from before"
         )
 
+    def merge_statistics(self, statistics: Mapping[str, Any]) -> None:
+        """Take what collecting gathered into the policy's normalisers."""
+        if statistics:
+            self._policy.set_attribute("statistics", statistics)
+
     def setup_dataloader(self, source: Iterable[Any] | None = None) -> None:
         """Where `start` takes its batches from."""
         if source is None:

@@ -11,6 +11,38 @@ import torch
 from ding.torch_utils.group import Group, current
 
 
+class Moments:
+    """Count, mean and squared deviations of rows, in float64; merging two of them is exact.
+
+    Chan et al. 1979, http://i.stanford.edu/pub/cstr/reports/cs/tr/79/773/CS-TR-79-773.pdf
+    """
+
+    def __init__(self, count: float = 0.0, mean: Any = 0.0, square: Any = 0.0) -> None:
+        self.count, self.mean, self.square = count, np.asarray(mean), np.asarray(square)
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> Moments:
+        """Moments over the first axis."""
+        rows = rows.astype(np.float64)
+        mean = rows.mean(axis=0)
+        return cls(float(len(rows)), mean, np.square(rows - mean).sum(axis=0))
+
+    @property
+    def std(self) -> np.ndarray:
+        return np.sqrt(self.square / self.count)
+
+    def merge(self, other: Moments) -> None:
+        """Become the moments of both sets of rows."""
+        total = self.count + other.count
+        delta = other.mean - self.mean
+        self.mean = self.mean + delta * (other.count / total)
+        self.square = self.square + other.square + delta**2 * (self.count * other.count / total)
+        self.count = total
+
+    def plain(self) -> dict[str, Any]:
+        return {"count": self.count, "mean": self.mean.copy(), "square": self.square.copy()}
+
+
 class RunningScale:
     """Standard deviation of all values seen so far; 1 before the first."""
 

@@ -1,0 +1,174 @@
+"""Normalisers: running statistics of observations and returns, shared by all envs of a policy.
+
+They are part of what acting needs, so they are saved and published with the weights. Collecting
+gathers new moments beside those in force; they are merged only after the samples they came with
+have been learned from, so that acting and learning see the same numbers. Evaluation gathers none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from ding.torch_utils.running_statistics import Moments
+from ding.utils.errors import ConfigError
+
+_EPS = 1e-8
+
+PlainMoments = dict[str, dict[str, Any]]
+"""Moments by the path of what they are of, in plain values."""
+
+
+class ActingPart(Protocol):
+    """A part of a policy that acting needs, as the acting state holds it."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> Any: ...
+
+
+class Normaliser:
+    """Moments in force, and those gathered since they were last taken."""
+
+    def __init__(self) -> None:
+        self._moments: dict[str, Moments] = {}
+        self._gathered: dict[str, Moments] = {}
+
+    def _note(self, path: str, rows: np.ndarray) -> None:
+        _merge(self._gathered, path, Moments.of(rows))
+
+    def take_gathered(self) -> PlainMoments:
+        """Moments gathered since the last call, in values that `merge` takes anywhere."""
+        gathered, self._gathered = self._gathered, {}
+        return _plain(gathered)
+
+    def merge(self, gathered: PlainMoments) -> None:
+        for path, plain in gathered.items():
+            _merge(self._moments, path, Moments(**plain))
+        self._apply()
+
+    def _apply(self) -> None:
+        """Take the moments in force into use."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return _plain(self._moments)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._moments = {path: Moments(**plain) for path, plain in state.items()}
+        self._apply()
+
+    def memory(self) -> dict[str, Any]:
+        """State of the running episodes."""
+        return {"gathered": _plain(self._gathered)}
+
+    def remember(self, memory: Mapping[str, Any]) -> None:
+        self._gathered = {path: Moments(**plain) for path, plain in memory["gathered"].items()}
+
+
+class ObsNormaliser(Normaliser):
+    """Observations less their mean, over their deviation, within `clip_range`.
+
+    Every array of floats in an observation has moments of its own; integers (frames) pass. Of an
+    observation with other inputs beside it (`{"obs": ..., "action_mask": ...}`) only `obs` counts.
+    """
+
+    def __init__(self, clip_range: tuple[float, float]) -> None:
+        super().__init__()
+        self._low, self._high = clip_range
+        self._shift_scale: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    def __call__(self, obs: Any, path: str = "") -> Any:
+        """Stacked observations, with any number of leading axes, on the scale of the policy."""
+        if isinstance(obs, dict):
+            if "obs" in obs:
+                return {**obs, "obs": self(obs["obs"], path)}
+            return {key: self(value, f"{path}/{key}") for key, value in obs.items()}
+        if isinstance(obs, tuple):
+            return tuple(self(value, f"{path}/{i}") for i, value in enumerate(obs))
+        if not _is_float(obs) or path not in self._shift_scale:
+            return obs
+        mean, scale = self._shift_scale[path]
+        return np.clip((obs - mean) * scale, self._low, self._high)
+
+    def gather(self, obs: Any) -> None:
+        """Note stacked observations that were acted on."""
+        leaves = list(_float_leaves(obs))
+        if not leaves:
+            raise ConfigError(
+                "policy.obs_norm = True, but the env's observations have no floats to normalise "
+                "(frames are scaled by the encoder); leave obs_norm out"
+            )
+        for path, leaf in leaves:
+            self._note(path, leaf)
+
+    def _apply(self) -> None:
+        self._shift_scale = {
+            path: (m.mean.astype(np.float32), (1.0 / (m.std + _EPS)).astype(np.float32))
+            for path, m in self._moments.items()
+        }
+
+
+class RewardNormaliser(Normaliser):
+    """Rewards over the deviation of the discounted return so far.
+
+    Engstrom et al. 2020, https://arxiv.org/abs/2005.12729
+    """
+
+    def __init__(self, gamma: float) -> None:
+        super().__init__()
+        self._gamma = gamma
+        self._returns: dict[int, float] = {}
+        self.scale = np.float32(1.0)
+
+    def gather(self, env_id: np.ndarray, reward: np.ndarray, done: np.ndarray) -> None:
+        """Note one step of each of these envs."""
+        if reward.ndim > 1:
+            raise ConfigError(
+                "policy.reward_norm = True, but the env's rewards are vectors "
+                f"{reward.shape[1:]}; leave it out"
+            )
+        ids = env_id.tolist()
+        before = np.array([self._returns.get(i, 0.0) for i in ids])
+        returns = self._gamma * before + reward
+        self._note("return", returns)
+        self._returns.update(zip(ids, (returns * ~done).tolist(), strict=True))
+
+    def _apply(self) -> None:
+        if "return" in self._moments:
+            self.scale = np.float32(1.0 / (self._moments["return"].std + _EPS))
+
+    def memory(self) -> dict[str, Any]:
+        return {**super().memory(), "returns": dict(self._returns)}
+
+    def remember(self, memory: Mapping[str, Any]) -> None:
+        super().remember(memory)
+        self._returns = dict(memory["returns"])
+
+
+def _plain(moments: Mapping[str, Moments]) -> PlainMoments:
+    return {path: m.plain() for path, m in moments.items()}
+
+
+def _merge(moments: dict[str, Moments], path: str, more: Moments) -> None:
+    if path in moments:
+        moments[path].merge(more)
+    else:
+        moments[path] = more
+
+
+def _is_float(leaf: Any) -> bool:
+    return isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f"
+
+
+def _float_leaves(obs: Any, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    if isinstance(obs, dict):
+        items = [("", obs["obs"])] if "obs" in obs else [(f"/{k}", v) for k, v in obs.items()]
+        for name, value in items:
+            yield from _float_leaves(value, path + name)
+    elif isinstance(obs, tuple):
+        for i, value in enumerate(obs):
+            yield from _float_leaves(value, f"{path}/{i}")
+    elif _is_float(obs):
+        yield path, obs
