@@ -15,6 +15,7 @@ import yaml
 from easydict import EasyDict
 
 from ding.config.explain import CompiledConfig, create_config_of
+from ding.config.parts import EXAMPLE
 from ding.config.schema import to_easydict
 from ding.config.text import PlainData, to_python
 from ding.config.tree import lookup, plain_dict
@@ -25,10 +26,7 @@ _EXAMPLES = {
         "the settings of the run, for example main_config = dict(exp_name='cartpole_dqn', "
         "env=dict(stop_value=195, n_evaluator_episode=5), policy=dict(on_policy=False, ...))"
     ),
-    "create_config": (
-        "the parts to build, for example create_config = dict(env=dict(type='cartpole'), "
-        "env_manager=dict(type='base'), policy=dict(type='dqn'))"
-    ),
+    "create_config": f"the parts to build, for example {EXAMPLE}",
     "system_config": (
         "how a parallel run is laid out, for example system_config = dict(coordinator=dict(), "
         "path_data='./data', path_policy='./policy')"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
+from enum import Enum, auto
 from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -24,20 +25,14 @@ from ding.utils.errors import ConfigError
 T = TypeVar("T")
 
 
-class _Sentinel:
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __repr__(self) -> str:
-        return self._name
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Sentinel:
-        return self
+class _NoDefault(Enum):
+    REQUIRED = auto()
+    ABSENT = auto()
 
 
-REQUIRED: Any = _Sentinel("REQUIRED")
+REQUIRED: Any = _NoDefault.REQUIRED
 """Default of a key that the user must set."""
-ABSENT: Any = _Sentinel("ABSENT")
+ABSENT: Any = _NoDefault.ABSENT
 """Default of a key that is allowed, and left out unless the user sets it."""
 
 
@@ -54,7 +49,7 @@ class Leaf:
 
     @property
     def has_default(self) -> bool:
-        return not isinstance(self.default, _Sentinel)
+        return not isinstance(self.default, _NoDefault)
 
 
 @dataclass(frozen=True)

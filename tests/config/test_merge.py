@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ding.config import REQUIRED, Leaf, Schema, Section, merge
-from ding.config.merge import Origin, respelt
+from ding.config.merge import Origin, merge, respelt
+from ding.config.schema import REQUIRED, Leaf, Schema, Section
 from ding.config.tree import MISSING, lookup, put
 from ding.utils.errors import ConfigError
 

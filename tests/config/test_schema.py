@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import pytest
 from easydict import EasyDict
 
-from ding.config import REQUIRED, build, deep_merge_dicts, default_config_of, schema_of, to_easydict
-from ding.config.schema import Leaf, Section, defaults_of
+from ding.config import REQUIRED, deep_merge_dicts, default_config_of, to_easydict
+from ding.config.schema import Leaf, Section, build, defaults_of, schema_of
 from ding.utils.errors import ConfigError
 
 from . import fakes
