@@ -107,20 +107,23 @@ def _settle_amount(collect: dict[str, Any], origins: dict[str, Origin], settled:
 def _lift_normalisers(tree: dict[str, Any], origins: dict[str, Origin]) -> None:
     """Normalisers listed as env wrappers become the policy's: one for all envs, saved with it."""
     kept = []
-    for entry in tree["env"].get("env_wrapper") or []:
-        options = dict(entry) if isinstance(entry, Mapping) else {"type": entry}
+    for wrapper in tree["env"].get("env_wrapper") or []:
+        options = dict(wrapper) if isinstance(wrapper, Mapping) else {"type": wrapper}
         name = options.pop("type", None)
         if name not in _NORMALISERS or f"policy.{name}" not in origins:
-            kept.append(entry)
+            kept.append(wrapper)
             continue
+        options |= options.pop("kwargs", None) or {}
+        options.pop("collect_only", None)  # an evaluation never updates the statistics
         settings = {f"policy.{name}": True}
-        settings |= {_NORMALISERS[name].get(key, ""): value for key, value in options.items()}
+        for key, value in options.items():
+            if key not in _NORMALISERS[name]:
+                hint = nearest(key, _NORMALISERS[name])
+                raise ConfigError(f"config key 'env.env_wrapper': '{name}' has no '{key}'{hint}")
+            settings[_NORMALISERS[name][key]] = value
         for path, value in settings.items():
-            if path:  # What is not there is refused by the wrapper itself, below.
-                put(tree, path, value)
-                origins[path] = Origin("from env.env_wrapper")
-            else:
-                kept.append(entry)
+            put(tree, path, value)
+            origins[path] = Origin("from env.env_wrapper")
     if "env_wrapper" in tree["env"]:
         tree["env"]["env_wrapper"] = kept
 

@@ -189,12 +189,6 @@ class PolicyConfig:
                 f"policy.on_policy = {self.on_policy}: policy '{self.type}' learns {data}; leave "
                 "it out"
             )
-        if self.on_policy and self.learn.update_per_collect != 1:
-            raise ConfigError(
-                f"policy.learn.update_per_collect = {self.learn.update_per_collect}: on-policy "
-                "samples are handed to the policy once; passes over them are "
-                "policy.learn.epoch_per_collect, where the algorithm has it"
-            )
 
     def _check_counts(self) -> None:
         at_least("policy.learn.batch_size", self.learn.batch_size, 1)

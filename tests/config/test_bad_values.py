@@ -87,3 +87,19 @@ def test_a_binary_file_is_no_yaml(content: bytes, tmp_path: Path) -> None:
     file.write_bytes(content)
     with pytest.raises(ConfigError, match=r"c\.yaml: not valid YAML: .* is no text"):
         read_config_yaml(file)
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        dict(type="obs_norm", clip_range=(-5.0, 5.0)),
+        dict(type="obs_norm", kwargs=dict(clip_range=(-5.0, 5.0))),
+    ],
+)
+def test_a_normaliser_is_the_policys_alone_however_it_is_written(wrapper: dict[str, Any]) -> None:
+    """It would normalise twice if the env kept it too."""
+    cfg = compiled("ppo", {"env.env_wrapper": [wrapper, "delay_reward"]})
+    assert cfg.env.env_wrapper == ["delay_reward"]
+    assert cfg.policy.obs_norm and cfg.policy.obs_norm_range == (-5.0, 5.0)
+    with pytest.raises(ConfigError, match=r"'obs_norm' has no 'clip_rang'; did you mean 'clip_ra"):
+        compiled("ppo", {"env.env_wrapper": [dict(type="obs_norm", clip_rang=1)]})

@@ -118,7 +118,6 @@ def test_every_key_of_the_run_is_read() -> None:
 
 # --- what can have no effect ---------------------------------------------------------------------
 
-ON_POLICY = ("a2c", "pg", "ppg", "ppo", "ppo_recurrent")
 SEVERAL_LEARNERS = (
     "one learner trains on one GPU; several share every batch and average their gradients in a "
     "parallel run: ding -m parallel with policy.learn.learner.learner_num = 2"
@@ -162,14 +161,6 @@ REFUSED = [
     ("discrete_sac", {"policy.learn.learning_rate": 0.1}, "learning_rate = 0.1 has no effect"),
     ("sqn", {"policy.learn.learning_rate": 0.1}, "set policy.learn.learning_rate_q"),
     ("acer", {"policy.learn.learning_rate": 0.1}, "set policy.learn.learning_rate_actor and"),
-    *(
-        (
-            kind,
-            {"policy.learn.update_per_collect": 3},
-            "policy.learn.update_per_collect = 3: on-policy samples are handed to the policy once",
-        )
-        for kind in ON_POLICY
-    ),
 ]
 
 
@@ -188,7 +179,6 @@ def test_what_can_have_no_effect_is_refused(
         ("sac", {"policy.transition_with_policy_data": True, "policy.random_collect_size": 0}),
         ("dqn", {"policy.learn.learner.log_policy": False}),
         ("dqn", {"policy.learn.learner.dataloader.num_workers": 0}),
-        ("ppo", {"policy.learn.update_per_collect": 1}),
         ("dqn", {"policy.other.replay_buffer.deepcopy": True}),
         ("dqn", {"policy.collect.collector.deepcopy_obs": True}),
         ("ppo", {"policy.collect.collector.transform_obs": True}),
