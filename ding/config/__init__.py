@@ -11,16 +11,10 @@ from ding.config.files import (
     save_config_py,
     save_config_yaml,
 )
-from ding.config.merge import merge
 from ding.config.schema import (
     REQUIRED,
-    Leaf,
-    Node,
-    Schema,
-    build,
     deep_merge_dicts,
     default_config_of,
-    schema_of,
     to_easydict,
 )
 
@@ -28,15 +22,10 @@ __all__ = [
     "REQUIRED",
     "CompiledConfig",
     "Config",
-    "Leaf",
-    "Node",
-    "Schema",
-    "build",
     "compile_config",
     "deep_merge_dicts",
     "default_config_of",
     "explain",
-    "merge",
     "override",
     "read_config",
     "read_config_with_system",
@@ -44,6 +33,5 @@ __all__ = [
     "save_config",
     "save_config_py",
     "save_config_yaml",
-    "schema_of",
     "to_easydict",
 ]

@@ -6,16 +6,18 @@ import logging
 from collections.abc import Mapping
 from copy import deepcopy
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ding.config.explain import CompiledConfig, compiled, origins_of
-from ding.config.files import config_text
+from ding.config.files import config_text, save_config
 from ding.config.layout import layout
-from ding.config.merge import MISSING, Origin, lookup, merge, plain_dict, put
-from ding.config.parts import PLACES, checked_create_config, classes_of, types_with
+from ding.config.merge import Origin, merge, respelt
+from ding.config.parts import PLACES, checked_create_config, classes_of, refuse_parts_not_built
 from ding.config.rules import apply_rules, check_rules
 from ding.config.schema import deep_merge_dicts
+from ding.config.tree import MISSING, lookup, plain_dict, put
 from ding.utils.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -74,18 +76,17 @@ def compile_config(  # noqa: PLR0913  (the established signature)
         "collector": collector,
         "evaluator": evaluator,
         "replay_buffer": buffer,
-        "reward_model": reward_model,
-        "world_model": world_model,
     }
     main = _with_seed(plain_dict(deepcopy(cfg)), seed)
+    for given in (main, {"reward_model": reward_model, "world_model": world_model}):
+        refuse_parts_not_built(given)
     create = checked_create_config(create_cfg, main)
-    named = deepcopy(create)
+    source_of = partial(_source, main=main, create=_combined(create, {}), earlier=origins_of(cfg))
     classes = classes_of(passed, create, main, auto)
     user = _combined(create, main)
     origins: dict[str, Origin] = {}
     schema = layout(classes, user, settled=auto)
-    tree = merge(schema, user, aliases=ALIASES, origins=origins, types_with=types_with)
-    _name_sources(origins, main, named, origins_of(cfg))
+    tree = merge(schema, respelt(schema, user, ALIASES), origins=origins, source_of=source_of)
     apply_rules(tree, origins, classes.get("policy"), settled=auto)
     result = compiled(tree, origins, create)
     check_rules(result, classes.get("policy"))
@@ -102,40 +103,30 @@ def _with_seed(main: dict[str, Any], seed: int) -> dict[str, Any]:
 
 def _combined(create: dict[str, Any], main: dict[str, Any]) -> dict[str, Any]:
     """create_config in its places below main_config; the names of classes are as in `create`."""
-    placed: dict[str, Any] = {}
-    for part, place in PLACES.items():
-        if part in create:
-            put(placed, place, deep_merge_dicts(create[part], _section(placed, place)))
-    user = deep_merge_dicts(placed, main)
-    for part, section in create.items():
-        for key in section.keys() & {"type", "import_names"}:
-            put(user, f"{PLACES[part]}.{key}", section[key])
+    user: dict[str, Any] = {}
+    for part, settings in create.items():
+        placed: dict[str, Any] = {}
+        put(placed, PLACES[part], settings)
+        user = deep_merge_dicts(user, placed)
+    user = deep_merge_dicts(user, main)
+    for part, settings in create.items():
+        for key in settings.keys() & {"type", "import_names"}:
+            put(user, f"{PLACES[part]}.{key}", settings[key])
     return user
 
 
-def _section(tree: dict[str, Any], path: str) -> dict[str, Any]:
-    found = lookup(tree, path)
-    return {} if found is MISSING else found
-
-
-def _name_sources(
-    origins: dict[str, Origin],
-    main: dict[str, Any],
-    create: dict[str, Any],
-    earlier: dict[str, Origin],
-) -> None:
-    """Tell create_config's values, the argument `seed` and what `override` set from the user's."""
-    placed = _combined(create, {})
-    for path, origin in origins.items():
-        if origin.source != "user":
-            continue
-        if lookup(placed, path) is not MISSING and lookup(main, path) is MISSING:
-            origins[path] = origin._replace(source="create_config")
-        elif path.endswith(".type") and lookup(main, path) is MISSING:
-            origins[path] = origin._replace(source="default")  # a part that nobody named
-        elif path in earlier:
-            origins[path] = origin._replace(source=earlier[path].source)
-    origins["seed"] = origins["seed"]._replace(source="argument")
+def _source(
+    path: str, main: dict[str, Any], create: dict[str, Any], earlier: dict[str, Origin]
+) -> str:
+    """Who set a value: an argument, create_config, `override`, the user, or nobody."""
+    if path == "seed":
+        return "argument"
+    if lookup(main, path) is MISSING:
+        if lookup(create, path) is not MISSING:
+            return "create_config"
+        if path.endswith(".type"):
+            return "default"  # a part that nobody named
+    return earlier[path].source if path in earlier else "user"
 
 
 def save_compiled(
@@ -145,10 +136,7 @@ def save_compiled(
     config_text(cfg)  # raises for what cannot be saved, before anything is made
     folder = _made_dir(cfg["exp_name"], renew_dir)
     cfg["exp_name"] = folder
-    path = Path(folder) / save_path
-    path.write_text(config_text(cfg), encoding="utf-8")
-    formatted = path.with_name(f"formatted_{path.name}")
-    formatted.write_text(config_text(cfg, formatted=True), encoding="utf-8")
+    save_config(cfg, Path(folder) / save_path, save_formatted=True)
 
 
 def _made_dir(name: str, renew: bool) -> str:

@@ -18,29 +18,22 @@ def field_docs(cls: type) -> dict[str, str]:
     """Field to its doc, for a dataclass and its bases."""
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        node, _ = _source_of(base)
-        docs |= dict(_strings_below_fields(node.body)) if node is not None else {}
+        for item, below in pairwise(_source_of(base)[0]):
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                text = below.value if isinstance(below, ast.Expr) else None
+                if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                    docs[item.target.id] = inspect.cleandoc(text.value).replace("\n", " ")
     return docs
 
 
 def comment_docs(cls: type) -> dict[str, str]:
     """Dotted key of the class's own `config` dict to its doc."""
-    node, lines = _source_of(cls)
-    for item in node.body if node is not None else ():
+    body, lines = _source_of(cls)
+    for item in body:
         targets = item.targets if isinstance(item, ast.Assign) else [getattr(item, "target", None)]
         if any(isinstance(target, ast.Name) and target.id == "config" for target in targets):
-            value = getattr(item, "value", None)
-            return dict(_comments_above_keys(value, lines, ""))
+            return dict(_comments_above_keys(getattr(item, "value", None), lines, ""))
     return {}
-
-
-def _strings_below_fields(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    for item, below in pairwise(body):
-        if not (isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)):
-            continue
-        text = below.value if isinstance(below, ast.Expr) else None
-        if isinstance(text, ast.Constant) and isinstance(text.value, str):
-            yield item.target.id, inspect.cleandoc(text.value).replace("\n", " ")
 
 
 def _comments_above_keys(
@@ -66,25 +59,25 @@ def _items(value: ast.expr | None) -> list[tuple[str, int, ast.expr]]:
     return []
 
 
-def _source_of(cls: type) -> tuple[ast.ClassDef | None, list[str]]:
+def _source_of(cls: type) -> tuple[list[ast.stmt], list[str]]:
+    """Statements of a class and lines of its file; none of what has no source."""
     classes, lines = _classes_in(cls.__module__)
-    return classes.get(cls.__qualname__), lines
+    return classes.get(cls.__qualname__, []), lines
 
 
 @cache
-def _classes_in(module_name: str) -> tuple[dict[str, ast.ClassDef], list[str]]:
-    module = sys.modules.get(module_name)
+def _classes_in(module_name: str) -> tuple[dict[str, list[ast.stmt]], list[str]]:
     try:
-        source = inspect.getsource(module) if module is not None else ""
-    except (OSError, TypeError):  # built in, or typed into a console: no source, so no docs
+        source = inspect.getsource(sys.modules[module_name])
+    except (KeyError, OSError, TypeError):  # typed into a console, or built in
         return {}, []
     return dict(_classes_below(ast.parse(source).body, "")), source.splitlines()
 
 
-def _classes_below(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
+def _classes_below(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, list[ast.stmt]]]:
     for item in body:
         if isinstance(item, ast.ClassDef):
-            yield prefix + item.name, item
+            yield prefix + item.name, item.body
             yield from _classes_below(item.body, f"{prefix}{item.name}.")
         elif isinstance(item, ast.FunctionDef):
             yield from _classes_below(item.body, f"{prefix}{item.name}.<locals>.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.merge import MISSING, Origin, lookup, plain_dict, put
+from ding.config.merge import Origin
 from ding.config.schema import deep_merge_dicts
+from ding.config.tree import MISSING, lookup, plain_dict, put, values_of
 from ding.utils.errors import ConfigError, nearest
 
 # EasyDict turns every attribute, even a class's own, into an item: what is no config value is
@@ -61,8 +62,16 @@ def explain(cfg: Mapping[str, Any], path: str = "") -> str:
         raise ConfigError(f"no config key '{path}'{_nearest_path(cfg, path)}")
     origins = origins_of(cfg)
     if isinstance(value, Mapping) and value:
-        return "\n".join(f"{p} = {_line(v, origins.get(p))}" for p, v in _values(value, path))
-    return _line(value, origins.get(path))
+        lines = [f"{p} = {_line(v, _origin(p, origins))}" for p, v in values_of(value, path)]
+        return "\n".join(lines)
+    return _line(value, _origin(path, origins))
+
+
+def _origin(path: str, origins: Mapping[str, Origin]) -> Origin | None:
+    """That of the value or, inside of a dict that was given as a whole, of the dict."""
+    while path and path not in origins:
+        path = path.rpartition(".")[0]
+    return origins.get(path)
 
 
 def _line(value: Any, origin: Origin | None) -> str:
@@ -73,16 +82,8 @@ def _line(value: Any, origin: Origin | None) -> str:
 
 
 def _nearest_path(cfg: Mapping[str, Any], path: str) -> str:
-    paths = [p for p, _ in _values(cfg, "")]
+    paths = [p for p, _ in values_of(cfg)]
     key = path.rpartition(".")[2]
     same = [p for p in paths if p.rpartition(".")[2] == key]
-    return f"; did you mean '{same[0]}'?" if same else nearest(path, paths)
-
-
-def _values(tree: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
-    for key, value in tree.items():
-        where = f"{path}.{key}" if path else key
-        if isinstance(value, Mapping) and value:
-            yield from _values(value, where)
-        else:
-            yield where, value
+    sections = {p[:i] for p in paths for i, letter in enumerate(p) if letter == "."}
+    return nearest(path, same) if same else nearest(path, [*sections, *paths])

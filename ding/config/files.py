@@ -15,9 +15,10 @@ import yaml
 from easydict import EasyDict
 
 from ding.config.explain import CompiledConfig, create_config_of
-from ding.config.merge import lookup, plain_dict
+from ding.config.parts import EXAMPLE
 from ding.config.schema import to_easydict
-from ding.config.text import plain_data, to_python
+from ding.config.text import PlainData, to_python
+from ding.config.tree import lookup, plain_dict
 from ding.utils.errors import ConfigError
 
 _EXAMPLES = {
@@ -25,10 +26,7 @@ _EXAMPLES = {
         "the settings of the run, for example main_config = dict(exp_name='cartpole_dqn', "
         "env=dict(stop_value=195, n_evaluator_episode=5), policy=dict(on_policy=False, ...))"
     ),
-    "create_config": (
-        "the parts to build, for example create_config = dict(env=dict(type='cartpole'), "
-        "env_manager=dict(type='base'), policy=dict(type='dqn'))"
-    ),
+    "create_config": f"the parts to build, for example {EXAMPLE}",
     "system_config": (
         "how a parallel run is laid out, for example system_config = dict(coordinator=dict(), "
         "path_data='./data', path_policy='./policy')"
@@ -57,6 +55,8 @@ def read_config_yaml(path: str | Path) -> EasyDict:
     file = _existing(path, (".yaml", ".yml"))
     try:
         content = yaml.load(file.read_text(encoding="utf-8"), Loader=_YamlLoader)
+    except (UnicodeDecodeError, yaml.reader.ReaderError) as error:
+        raise ConfigError(f"{file}: not valid YAML: what it holds is no text") from error
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{file}:{line}: not valid YAML: {error.problem}") from error
@@ -87,13 +87,12 @@ def save_config_py(cfg: Mapping[str, Any], path: str | Path) -> None:
 
 def save_config_yaml(cfg: Mapping[str, Any], path: str | Path) -> None:
     """YAML knows no tuples: they come back as lists."""
-    content = _without_tuples(plain_data(_sections_of(cfg)))
-    _write(path, yaml.safe_dump(content, sort_keys=False))
+    _write(path, yaml.safe_dump(PlainData().of(_sections_of(cfg)), sort_keys=False))
 
 
 def config_text(cfg: Mapping[str, Any], *, formatted: bool = False) -> str:
     """The text of a Python config file."""
-    sections = plain_data(_sections_of(cfg))
+    sections = PlainData().of(_sections_of(cfg))
     lines = [f"{name} = {to_python(value, formatted)}" for name, value in sections.items()]
     return "\n".join(lines) + "\n"
 
@@ -181,14 +180,17 @@ def _write(path: str | Path, text: str) -> None:
     Path(path).write_text(text, encoding="utf-8")
 
 
-def _without_tuples(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {key: _without_tuples(value) for key, value in tree.items()}
-    return [_without_tuples(v) for v in tree] if isinstance(tree, (list, tuple)) else tree
-
-
 class _YamlLoader(yaml.SafeLoader):
-    """Reads `1e-3` as a number, which plain YAML 1.1 takes for a string."""
+    """Reads `1e-3` as a number, which plain YAML 1.1 takes for a string; refuses a key twice."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        lines: dict[str, int] = {}  # before `<<` adds keys, which own ones may replace
+        for key, _ in node.value:
+            line = lines.setdefault(key.value, key.start_mark.line + 1)
+            if line != key.start_mark.line + 1:
+                problem = f"the key '{key.value}' stands twice, first in line {line}"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+        super().flatten_mapping(node)
 
 
 _YamlLoader.add_implicit_resolver(

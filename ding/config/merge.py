@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ding.config.hints import Misfit, describe, fit, fit_example, plain_scalar
+from ding.config.parts import types_with
 from ding.config.schema import (
     ABSENT,
     REQUIRED,
     Leaf,
-    Node,
+    Schema,
+    Section,
+    checked,
     dataclass_arm,
-    dataclass_node,
-    find,
-    is_sentinel,
-    leaves,
-    misfit_error,
+    dataclass_entries,
+    replace_entry,
+    required_error,
 )
+from ding.config.tree import MISSING, join, lookup, misfit_error, plain_dict, put, section, short
+from ding.config.values import plain_scalar
 from ding.utils.errors import ConfigError, nearest
-
-MISSING: Any = object()
-TypesWith = Callable[[str, str], Sequence[str]]
 
 
 class Origin(NamedTuple):
@@ -35,168 +34,122 @@ class Origin(NamedTuple):
 
 
 def merge(
-    schema: Node,
+    schema: Schema,
     user: Mapping[str, Any],
-    path: str = "",
-    source: str = "user",
     *,
-    aliases: Mapping[str, str] | None = None,
     origins: dict[str, Origin] | None = None,
-    types_with: TypesWith | None = None,
+    source_of: Callable[[str], str] = lambda path: "user",
 ) -> dict[str, Any]:
-    """The section that `schema` describes with the user's values on top, as a new dict.
+    """What `schema` describes with the user's values on top, as a new dict.
 
-    `aliases` maps older spellings to today's, `origins` collects where each value came from,
-    `types_with` tells for a section and a key which types of that part would take the key.
+    `origins` collects where each value came from, `source_of` names who set the one at a path.
     """
-    if aliases and isinstance(user, Mapping):
-        user = _respelt(schema, user, aliases)
-    merging = _Merge(schema, path, source, {} if origins is None else origins, types_with)
-    return merging.node(schema, user, path)
+    merging = _Merge(dict(schema), {} if origins is None else origins, source_of)
+    merging.take(user)
+    return merging.tree()
 
 
 @dataclass(frozen=True)
 class _Merge:
-    root: Node
-    root_path: str
-    source: str
+    schema: Schema
+    """Own copy: optional sections that the user turns on are added to it."""
     origins: dict[str, Origin]
-    types_with: TypesWith | None = None
+    source_of: Callable[[str], str]
+    given: dict[str, Any] = field(default_factory=dict)
+    undeclared: list[tuple[str, str, Any]] = field(default_factory=list)
+    """Section, key and value of what open sections took; the key may hold a dot."""
 
-    def node(self, node: Node, user: Any, path: str) -> Any:
-        if user is None and node.nullable:
-            return self._keep(None, path, Leaf(None))
+    def take(self, user: Any, path: str = "") -> None:
+        """Check a section of the user's and note its values."""
         if not isinstance(user, Mapping):
             raise misfit_error(path or "config", user, "a dict")
-        out: dict[str, Any] = {}
-        for key, child in node.children.items():
-            value = self.child(child, user.get(key, MISSING), _join(path, key))
-            if value is not ABSENT:
-                out[key] = value
         for key, value in user.items():
-            if key not in node.children and key != "cfg_type":
-                out[key] = self._undeclared(node, key, value, path)
-        return out
+            where = join(path, str(key))
+            entry = None if "." in str(key) else self.schema.get(where)
+            if entry is None:
+                if key != "cfg_type":
+                    self._take_undeclared(key, value, path)
+            elif value is None and isinstance(entry, Section) and entry.nullable:
+                replace_entry(self.schema, where, Leaf(None))
+                self.given[where] = None
+            elif isinstance(entry, Section) or self._turned_on(entry, value, where):
+                self.take(value, where)
+            elif value is not None or entry.default is not REQUIRED:
+                self.given[where] = checked(entry, plain_scalar(value), where)
 
-    def child(self, child: Leaf | Node, value: Any, path: str) -> Any:
-        if isinstance(child, Node):
-            return self.node(child, {} if value is MISSING else value, path)
-        nested = dataclass_arm(child.hint)
-        if nested is not None and isinstance(value, Mapping):
-            return self.node(dataclass_node(nested, child.owner), value, path)
-        return self._default(child, path) if value is MISSING else self._given(child, value, path)
+    def tree(self) -> dict[str, Any]:
+        """Given values and defaults, nested, in the order of the schema."""
+        tree: dict[str, Any] = {}
+        for path, entry in self.schema.items():
+            if isinstance(entry, Section):
+                section(tree, path)
+            elif path in self.given:
+                self.origins[path] = Origin(self.source_of(path), entry.owner, entry.doc)
+                put(tree, path, deepcopy(self.given[path]))
+            elif entry.default is REQUIRED:
+                raise required_error(path, entry)
+            elif entry.default is not ABSENT:
+                self.origins[path] = Origin("default", entry.owner, entry.doc)
+                put(tree, path, deepcopy(entry.default))
+        for parent, key, value in self.undeclared:
+            self.origins[join(parent, key)] = Origin(self.source_of(join(parent, key)))
+            section(tree, parent)[key] = deepcopy(value)
+        return tree
 
-    def _default(self, leaf: Leaf, path: str) -> Any:
-        if leaf.default is REQUIRED:
-            raise ConfigError(f"config key '{path}' is required{leaf.doc and ': ' + leaf.doc}")
-        if leaf.default is not ABSENT:
-            self.origins[path] = Origin("default", leaf.owner, leaf.doc)
-        return deepcopy(leaf.default)
+    def _turned_on(self, leaf: Leaf, value: Any, path: str) -> bool:
+        """Whether the user gives a section that is None by default."""
+        nested = dataclass_arm(leaf.hint) if isinstance(value, Mapping) else None
+        if nested is not None:
+            self.schema.update(dataclass_entries(nested, leaf.owner, path=path))
+        return nested is not None
 
-    def _given(self, leaf: Leaf, value: Any, path: str) -> Any:
-        return self._keep(checked(leaf, plain_scalar(value), path), path, leaf)
+    def _take_undeclared(self, key: Any, value: Any, path: str) -> None:
+        parent = self.schema[path]
+        if isinstance(parent, Section) and parent.open is False:
+            raise self._unknown(key, value, path)
+        self.undeclared.append((path, *_plain_item(key, value, path)))
 
-    def _undeclared(self, node: Node, key: Any, value: Any, path: str) -> Any:
-        where = _join(path, str(key))
-        if not node.open:
-            self._refuse_of_other_type(key, value, path)
-            raise self._unknown(node, key, value, where)
-        if not isinstance(key, str):
-            raise ConfigError(f"config key {key!r} in '{path}' must be a string")
-        if isinstance(value, Mapping):
-            return self.node(Node(open=True), value, where)
-        return self._given(Leaf(ABSENT, node.value_hint), value, where)
-
-    def _refuse_of_other_type(self, key: Any, value: Any, path: str) -> None:
-        types = self.types_with(path, str(key)) if self.types_with is not None else ()
-        if types:
-            named = " or ".join(map(repr, types))
-            raise ConfigError(
-                f"config key '{_join(path, str(key))}' (= {_short(value)}) needs "
-                f"'{path}.type' = {named}; the type chosen here has no such key"
+    def _unknown(self, key: Any, value: Any, path: str) -> ConfigError:
+        where = join(path, str(key))
+        if types := types_with(path, str(key)):
+            return ConfigError(
+                f"config key '{where}' (= {short(value)}) needs '{path}.type' = "
+                f"{' or '.join(map(repr, types))}; the type chosen here has no such key"
             )
-
-    def _unknown(self, node: Node, key: Any, value: Any, path: str) -> ConfigError:
-        hint = nearest(key, node.children)
-        elsewhere = [p for p, _ in leaves(self.root, self.root_path) if p.endswith(f".{key}")]
+        siblings = {p.rpartition(".")[2] for p in self.schema if p and p.rpartition(".")[0] == path}
+        hint = nearest(key, siblings)
+        declared = [p for p, entry in self.schema.items() if isinstance(entry, Leaf)]
+        elsewhere = [p for p in declared if f".{p}".endswith(f".{key}")]
         if "did you mean" not in hint and elsewhere:
             hint = f"; did you mean '{elsewhere[0]}'?"
-        return ConfigError(f"unknown config key '{path}' (= {_short(value)}){hint}")
-
-    def _keep(self, value: Any, path: str, leaf: Leaf) -> Any:
-        self.origins[path] = Origin(self.source, leaf.owner, leaf.doc)
-        return deepcopy(value)
+        return ConfigError(f"unknown config key '{where}' (= {short(value)}){hint}")
 
 
-def checked(leaf: Leaf, value: Any, path: str) -> Any:
-    """The value if it fits the leaf; None fits where the default is None."""
-    if value is None and leaf.default is None:
-        return None
-    example = None if is_sentinel(leaf.default) else leaf.default
-    try:
-        return fit(value, leaf.hint) if leaf.hint is not None else fit_example(value, example)
-    except Misfit:
-        expected = describe(leaf.hint) if leaf.hint is not None else _like(example)
-        raise misfit_error(path, value, expected + (leaf.doc and f" ({leaf.doc})")) from None
+def _plain_item(key: Any, value: Any, path: str) -> tuple[str, Any]:
+    """Key and value with plain dicts and numbers inside, for keys that nobody declared."""
+    if not isinstance(key, str):
+        raise ConfigError(f"config key {key!r} in '{path}' must be a string")
+    if isinstance(value, Mapping):
+        where = join(path, key)
+        items = [item for item in value.items() if item[0] != "cfg_type"]
+        return key, dict(_plain_item(inner, v, where) for inner, v in items)
+    return key, plain_scalar(value)
 
 
-def lookup(tree: Any, path: str) -> Any:
-    """The value at a dotted path, or MISSING."""
-    for key in path.split("."):
-        if not isinstance(tree, Mapping) or key not in tree:
-            return MISSING
-        tree = tree[key]
-    return tree
-
-
-def put(tree: dict[str, Any], path: str, value: Any) -> None:
-    """Set the value at a dotted path, making the sections on the way."""
-    *sections, key = path.split(".")
-    for depth, section in enumerate(sections, start=1):
-        tree = tree.setdefault(section, {})
-        if not isinstance(tree, dict):
-            raise misfit_error(".".join(sections[:depth]), tree, "a dict")
-    tree[key] = value
-
-
-def plain_dict(tree: Any) -> Any:
-    """Nested mappings as plain dicts; the other values as they are."""
-    if isinstance(tree, Mapping):
-        return {key: plain_dict(value) for key, value in tree.items()}
-    if type(tree) in (list, tuple):
-        return type(tree)(plain_dict(value) for value in tree)
-    return tree
-
-
-def _respelt(schema: Node, user: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
-    tree = plain_dict(user)
+def respelt(schema: Schema, user: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    """The user's values with older spellings replaced, unless the schema declares those."""
+    tree: dict[str, Any] = plain_dict(user)
     for old, new in aliases.items():
         value = lookup(tree, old)
-        if value is MISSING or find(schema, old) is not None or find(schema, new) is None:
+        if value is MISSING or old in schema or new not in schema:
             continue
         today = lookup(tree, new)
         if today is not MISSING and today != value:
             raise ConfigError(
-                f"config keys '{old}' (= {_short(value)}) and '{new}' (= {_short(today)}) mean the "
+                f"config keys '{old}' (= {short(value)}) and '{new}' (= {short(today)}) mean the "
                 f"same but differ; keep '{new}'"
             )
-        section, _, key = old.rpartition(".")
-        (lookup(tree, section) if section else tree).pop(key)
+        parent, _, key = old.rpartition(".")
+        section(tree, parent).pop(key)
         put(tree, new, value)
     return tree
-
-
-def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
-
-
-def _like(example: Any) -> str:
-    if example == "auto":
-        return "'auto', another name or a number"
-    kind = "number" if type(example) in (int, float) else type(example).__name__
-    return f"a {kind} like {example!r}"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ding.config.merge import MISSING, lookup, plain_dict
-from ding.config.schema import Leaf, find, schema_of
+from ding.config.schema import Leaf, Schema, schema_of
+from ding.config.tree import MISSING, lookup, plain_dict
 from ding.utils.errors import ConfigError, DingError, nearest
 from ding.utils.registry import REGISTRIES, Registry, import_names
 
@@ -22,10 +22,10 @@ PLACES = {
     "evaluator": "policy.eval.evaluator",
     "replay_buffer": "policy.other.replay_buffer",
     "commander": "policy.other.commander",
-    "reward_model": "reward_model",
-    "world_model": "world_model",
 }
 """Part of create_config to the section of main_config that configures it."""
+NOT_YET = {"reward_model": "reward models", "world_model": "world models"}
+"""Parts that established configs may name and that are not built yet."""
 
 EXAMPLE = (
     "create_config = dict(env=dict(type='cartpole'), env_manager=dict(type='base'), "
@@ -49,6 +49,7 @@ def checked_create_config(create_cfg: Mapping[str, Any] | None, main: Any) -> di
     if not isinstance(create, dict):
         raise ConfigError(f"create_config must be a dict, got {create_cfg!r}; write {EXAMPLE}")
     create.pop("cfg_type", None)
+    refuse_parts_not_built(create, "create_config.")
     for part, section in create.items():
         if part not in PLACES:
             raise ConfigError(f"unknown create_config key '{part}'{nearest(part, PLACES)}")
@@ -60,6 +61,16 @@ def checked_create_config(create_cfg: Mapping[str, Any] | None, main: Any) -> di
         # Older configs name the exploring twin of a policy; here exploration is an argument.
         create["policy"]["type"] = create["policy"]["type"].removesuffix("_command")
     return create
+
+
+def refuse_parts_not_built(given: dict[str, Any], where: str = "") -> None:
+    """Refuse parts that nothing would read; empty ones are taken out."""
+    for part, name in NOT_YET.items():
+        if given.pop(part, None):
+            raise ConfigError(
+                f"config section '{where}{part}': {name} are not built yet, so nothing would read "
+                "it; leave it out"
+            )
 
 
 def _take_type(create: dict[str, Any], part: str, main: Any) -> None:
@@ -87,47 +98,23 @@ def classes_of(
 ) -> dict[str, Any]:
     """Class of every part (None: anything goes). With `auto`, `create` is completed on the way."""
     classes = {part: cls for part, cls in passed.items() if cls is not None}
-    wants_episodes = False
-    for part in ("policy", *PLACES):
-        if part in classes:
-            continue
-        usual = _usual(part, main, wants_episodes)
-        if part == "replay_buffer":
-            usual = _usual_buffer(main, classes["policy"])
-        if auto and (usual or part in create or part == "policy"):
-            section = create.setdefault(part, {})
-            section.setdefault("type", usual)
-            classes[part] = class_named(part, section)
-        elif not auto:
-            classes[part] = _class_or_usual(part, create.get(part, {}), usual)
-        if part == "policy":
-            wants_episodes = _wants_episodes(main, classes[part])
+    if "policy" not in classes:
+        classes["policy"] = _class_of("policy", create, None, auto)
+    declared = schema_of(classes["policy"])
+    for part in PLACES:
+        if part not in classes:
+            classes[part] = _class_of(part, create, _usual(part, main, declared), auto)
     return classes
 
 
-def _usual(part: str, main: dict[str, Any], wants_episodes: bool) -> str | None:
-    if part == "collector":
-        return "episode" if wants_episodes else "sample"
-    return _USUAL.get(part)
-
-
-def _usual_buffer(main: dict[str, Any], policy: Any) -> str:
-    """The one that the policy's defaults name, or its relative that knows priorities."""
-    declared = find(schema_of(policy), "other.replay_buffer.type")
-    named = declared.default if isinstance(declared, Leaf) else None
-    name = named if isinstance(named, str) and named else _USUAL["replay_buffer"]
-    priority = lookup(main, "policy.priority")
-    if priority is MISSING:
-        leaf = find(schema_of(policy), "priority")
-        priority = leaf.default if isinstance(leaf, Leaf) else False
-    return _PRIORITISED.get(name, name) if priority is True else name
-
-
-def _class_or_usual(part: str, section: dict[str, Any], usual: str | None) -> Any:
-    registry = REGISTRIES.get(_REGISTRY_NAMES.get(part, part))
-    if registry is not None and section.get("type") in registry:
+def _class_of(part: str, create: dict[str, Any], usual: str | None, auto: bool) -> Any:
+    if auto:
+        section = create.setdefault(part, {})
+        section.setdefault("type", usual)
         return class_named(part, section)
-    return registry.get(usual) if registry is not None and usual and part != "env" else None
+    if create.get(part, {}).get("type") in _registry_of(part):
+        return class_named(part, create[part])
+    return _registry_of(part).get(usual) if usual and part != "env" else None
 
 
 def class_named(part: str, section: dict[str, Any]) -> Any:
@@ -135,9 +122,7 @@ def class_named(part: str, section: dict[str, Any]) -> Any:
     name = section.get("type")
     if not isinstance(name, str):
         raise ConfigError(f"create_config names no {part} type; write for example {EXAMPLE}")
-    registry = REGISTRIES.get(_REGISTRY_NAMES.get(part, part))
-    if registry is None:
-        return None
+    registry = _registry_of(part)
     if "import_names" in section:
         section["import_names"] = _imported(section["import_names"] or [], part, name, registry)
     return registry.get(name)
@@ -145,31 +130,51 @@ def class_named(part: str, section: dict[str, Any]) -> Any:
 
 def types_with(section: str, key: str) -> list[str]:
     """Registered types of the part that a section configures which declare this key."""
-    part = next((part for part, place in PLACES.items() if place == section), "")
-    registry = REGISTRIES.get(_REGISTRY_NAMES.get(part, part))
+    part = next((part for part, place in PLACES.items() if place == section), None)
+    registry = None if part is None else _registry_of(part)
     names = [] if registry is None else registry.query()
     return [name for name in names if key in _keys_of(registry, name)]
 
 
 def _keys_of(registry: Any, name: str) -> Iterable[str]:
     try:
-        return schema_of(registry.get(name)).children
+        return schema_of(registry.get(name))
     except ImportError:  # it needs a package that is not installed
         return ()
 
 
-def _wants_episodes(main: dict[str, Any], policy: Any) -> bool:
+def _registry_of(part: str) -> Registry:
+    return REGISTRIES[_REGISTRY_NAMES.get(part, part)]
+
+
+def _usual(part: str, main: dict[str, Any], policy: Schema) -> str | None:
+    """The type of a part that nobody names."""
+    if part == "collector":
+        return "episode" if _wants_episodes(main, policy) else "sample"
+    if part == "replay_buffer":  # the one that the policy's defaults name, or its relative
+        name = _default_of(policy, "other.replay_buffer.type") or _USUAL[part]
+        priority = lookup(main, "policy.priority")
+        priority = _default_of(policy, "priority") if priority is MISSING else priority
+        return _PRIORITISED.get(name, name) if priority is True else name
+    return _USUAL.get(part)
+
+
+def _wants_episodes(main: dict[str, Any], policy: Schema) -> bool:
     """Whether data are counted in episodes: as the user says, or else by the policy's defaults."""
-    schema = schema_of(policy)
-    declared = {key: find(schema, f"collect.{key}") for key in ("n_sample", "n_episode")}
-    defaults = {key for key, leaf in declared.items() if isinstance(leaf, Leaf) and leaf.default}
+    counts = ("n_sample", "n_episode")
     user = {
         key
-        for key in declared
+        for key in counts
         for path in (f"policy.collect.{key}", f"policy.{key}")
         if lookup(main, path) not in (MISSING, None)
     }
-    return "n_sample" not in (user or defaults) and "n_episode" in (user or defaults)
+    settled = user or {key for key in counts if _default_of(policy, f"collect.{key}")}
+    return settled == {"n_episode"}
+
+
+def _default_of(policy: Schema, path: str) -> Any:
+    leaf = policy.get(path)
+    return leaf.default if isinstance(leaf, Leaf) and leaf.has_default else None
 
 
 def _imported(names: str | Iterable[str], part: str, type_: str, registry: Registry) -> list[str]:

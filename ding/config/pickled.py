@@ -11,20 +11,25 @@ import pickletools
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
-from ding.config.hints import plain_scalar
+from ding.config.merge import merge
+from ding.config.schema import REQUIRED, Leaf, Schema, Section
+from ding.config.text import PlainData
 from ding.utils.checkpoint import whole_file
 from ding.utils.errors import ConfigError
 
-_VERSION = 1
-_SECTIONS = ("main_config", "create_config", "system_config")
-_KEYS = ("version", *_SECTIONS, "seed")
-_ATOMS = (str, int, float, bool, type(None))
+_FORM: Schema = {
+    "": Section(),
+    "version": Leaf(REQUIRED, Literal[1], "the form that this ding reads"),
+    "main_config": Leaf(REQUIRED, dict),
+    "create_config": Leaf(REQUIRED, dict),
+    "system_config": Leaf(REQUIRED, dict),
+    "seed": Leaf(REQUIRED, int),
+}
 # Far more than any config needs, little enough to be looked through in seconds.
 _MOST_BYTES = 16 * 2**20
 _MOST_VALUES = 10**5
-_DEEPEST = 100
 _INSTRUCTIONS = {
     *("PROTO", "FRAME", "STOP", "MARK", "MEMOIZE", "BINGET", "LONG_BINGET"),
     *("NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT"),
@@ -38,9 +43,7 @@ _AGAIN = "write it again with: ding -m dist --module config -c CONFIG.py"
 def save_pickled(path: str | Path, data: Mapping[str, Any]) -> None:
     """Write `main_config`, `create_config`, `system_config` and `seed`, all of them or nothing."""
     path = Path(path)
-    plain = _Plain(path).of({"version": _VERSION, **data})
-    if fault := _fault(plain):
-        raise ConfigError(f"{path}: {fault}")
+    plain = _checked({"version": 1, **data}, f"'{path}'")
     raw = pickle.dumps(plain, protocol=4)
     if len(raw) > _MOST_BYTES:
         raise ConfigError(
@@ -64,11 +67,17 @@ def load_pickled(path: str | Path) -> dict[str, Any]:
         raise ConfigError(
             f"'{path}' is damaged, cut short or no config at all ({error}); {_AGAIN}"
         ) from error
-    plain = _Plain(path).of(content)
-    if fault := _fault(plain):
-        raise ConfigError(f"'{path}' is no config of a distributed run: {fault}; {_AGAIN}")
+    plain = _checked(content, f"'{path}' is no config of a distributed run", f"; {_AGAIN}")
     del plain["version"]
     return plain
+
+
+def _checked(content: Any, prefix: str, suffix: str = "") -> dict[str, Any]:
+    """The content as plain data of the right form."""
+    try:
+        return merge(_FORM, PlainData((str, int), _MOST_VALUES).of(content))
+    except ConfigError as error:
+        raise ConfigError(f"{prefix}: {error}{suffix}") from error
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -92,68 +101,6 @@ def _look_through(raw: bytes, path: Path) -> None:
         end = position or 0
     if end + 1 != len(raw):
         raise ValueError(f"{len(raw) - end - 1} bytes follow its end")
-
-
-class _Plain:
-    """Makes plain data of the content of a file, and errors of what is none."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._values = path, 0
-
-    def of(self, value: Any, key: str = "", depth: int = 0) -> Any:
-        self._values += 1
-        if depth > _DEEPEST:
-            self._refuse(key, f"is nested deeper than {_DEEPEST} levels, or in itself")
-        if self._values > _MOST_VALUES:
-            self._refuse(key, f"is one value too many; {_MOST_VALUES} are the most")
-        if isinstance(value, Mapping):
-            return {
-                self._key(k, key): self.of(v, f"{key}.{k}" if key else str(k), depth + 1)
-                for k, v in value.items()
-            }
-        if type(value) in (list, tuple):
-            return type(value)(self.of(v, f"{key}[{i}]", depth + 1) for i, v in enumerate(value))
-        value = plain_scalar(value)
-        if type(value) not in _ATOMS:
-            self._refuse(key, f"is a {type(value).__name__}, no plain data; {_fix(value)}")
-        return value
-
-    def _key(self, key: Any, parent: str) -> str | int:
-        key = plain_scalar(key)
-        if type(key) not in (str, int):
-            self._refuse(f"{parent}.{key}", "must be a string or a whole number")
-        return key
-
-    def _refuse(self, key: str, why: str) -> NoReturn:
-        raise ConfigError(f"'{self._path}': config key '{key[:200]}' {why}")
-
-
-def _fix(value: Any) -> str:
-    if not callable(value):
-        return "use numbers, strings, lists and dicts"
-    name = getattr(value, "__qualname__", type(value).__name__)
-    return (
-        f"name it by a string, like '{getattr(value, '__module__', 'module')}:{name}', or register "
-        "it in a module that create_config names under import_names"
-    )
-
-
-def _fault(content: Any) -> str:
-    """What is wrong with the form of a config; nothing if it is right."""
-    if not isinstance(content, dict):
-        return f"it holds a {type(content).__name__}, not a dict"
-    if content.get("version") != _VERSION:
-        return f"version = {content.get('version')!r}: this ding reads version {_VERSION}"
-    if missing := [key for key in _KEYS if key not in content]:
-        return f"{', '.join(missing)} is missing"
-    if unknown := [str(key) for key in content if key not in _KEYS]:
-        return f"unknown key {', '.join(unknown)}; valid: {', '.join(_KEYS)}"
-    for key in _SECTIONS:
-        if not isinstance(content[key], dict):
-            return f"{key} must be a dict, got {type(content[key]).__name__}"
-    if type(content["seed"]) is not int:
-        return f"seed = {content['seed']!r}: must be a whole number"
-    return ""
 
 
 def _read(path: Path) -> bytes:

@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ding.config.layout import EVAL_EPISODES, STOP_VALUE
-from ding.config.merge import MISSING, Origin, lookup, put
+from ding.config.merge import Origin
 from ding.config.schema import build
+from ding.config.tree import MISSING, lookup, misfit_error, put
+from ding.config.values import describe, fits
 from ding.utils.errors import ConfigError, nearest
 
 _MAX_EVALUATOR_ENVS = 8
 _SEQUENCE_KEYS = {"burn_in": "policy.burnin_step", "unroll_len": "policy.learn_unroll_len"}
 """What a buffer of sequences takes from a policy that has such settings."""
+
+SETTLED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "policy.learn.learner.dataloader.num_workers": (
+        (0,),
+        "the learner gets its batches from the buffer in its own process; leave it at 0",
+    ),
+    "policy.collect.collector.deepcopy_obs": ((False, True), "observations are always copied"),
+    "policy.collect.collector.transform_obs": ((False, True), "samples are stacked columns anyway"),
+    "policy.other.replay_buffer.deepcopy": ((False, True), "samples are always copied"),
+}
+"""Established keys that nothing reads: the values that hold anyway, and why others cannot."""
 
 
 _NORMALISERS = {
@@ -27,9 +39,6 @@ def apply_rules(
 ) -> None:
     """Fill in what follows from other values; `settled`: what nothing says is an error."""
     env, policy = tree["env"], tree["policy"]
-    if settled:
-        _need(env, "env.stop_value", STOP_VALUE)
-        _need(env, "env.n_evaluator_episode", EVAL_EPISODES)
     _settle_amount(policy["collect"], origins, settled)
     if policy.get("unroll_len") is not None:
         _derive(tree, origins, "policy.collect.unroll_len", "policy.unroll_len")
@@ -67,17 +76,13 @@ def check_rules(cfg: Mapping[str, Any], policy: Any) -> None:
     if not cfg["exp_name"].strip():
         raise ConfigError("config key 'exp_name' is empty; it names the directory of the run")
     _check_env(cfg["env"])
+    _check_settled(cfg)
     _check_model(cfg["policy"], getattr(policy, "model_signature", None))
     config_class = getattr(policy, "config_class", None)
     if config_class is not None:
         build(config_class, cfg["policy"], "policy")
     if hasattr(policy, "check_config"):
         policy.check_config(cfg)
-
-
-def _need(section: Mapping[str, Any], path: str, doc: str) -> None:
-    if section.get(path.rpartition(".")[2]) is None:
-        raise ConfigError(f"config key '{path}' is required: {doc}")
 
 
 def _settle_amount(collect: dict[str, Any], origins: dict[str, Origin], settled: bool) -> None:
@@ -102,20 +107,23 @@ def _settle_amount(collect: dict[str, Any], origins: dict[str, Origin], settled:
 def _lift_normalisers(tree: dict[str, Any], origins: dict[str, Origin]) -> None:
     """Normalisers listed as env wrappers become the policy's: one for all envs, saved with it."""
     kept = []
-    for entry in tree["env"].get("env_wrapper") or []:
-        options = dict(entry) if isinstance(entry, Mapping) else {"type": entry}
+    for wrapper in tree["env"].get("env_wrapper") or []:
+        options = dict(wrapper) if isinstance(wrapper, Mapping) else {"type": wrapper}
         name = options.pop("type", None)
         if name not in _NORMALISERS or f"policy.{name}" not in origins:
-            kept.append(entry)
+            kept.append(wrapper)
             continue
+        options |= options.pop("kwargs", None) or {}
+        options.pop("collect_only", None)  # an evaluation never updates the statistics
         settings = {f"policy.{name}": True}
-        settings |= {_NORMALISERS[name].get(key, ""): value for key, value in options.items()}
+        for key, value in options.items():
+            if key not in _NORMALISERS[name]:
+                hint = nearest(key, _NORMALISERS[name])
+                raise ConfigError(f"config key 'env.env_wrapper': '{name}' has no '{key}'{hint}")
+            settings[_NORMALISERS[name][key]] = value
         for path, value in settings.items():
-            if path:  # What is not there is refused by the wrapper itself, below.
-                put(tree, path, value)
-                origins[path] = Origin("from env.env_wrapper")
-            else:
-                kept.append(entry)
+            put(tree, path, value)
+            origins[path] = Origin("from env.env_wrapper")
     if "env_wrapper" in tree["env"]:
         tree["env"]["env_wrapper"] = kept
 
@@ -133,7 +141,7 @@ def _derive(tree: dict[str, Any], origins: dict[str, Origin], path: str, leader:
 
 
 def _check_env(env: Mapping[str, Any]) -> None:
-    for key in ("collector_env_num", "evaluator_env_num", "n_evaluator_episode"):
+    for key in ("collector_env_num", "n_evaluator_episode", "evaluator_env_num"):
         if env.get(key) is not None and env[key] < 1:
             raise ConfigError(f"config key 'env.{key}' must be at least 1, got {env[key]}")
     episodes, envs = env["n_evaluator_episode"], env["evaluator_env_num"]
@@ -145,8 +153,18 @@ def _check_env(env: Mapping[str, Any]) -> None:
         )
 
 
+def _check_settled(cfg: Mapping[str, Any]) -> None:
+    for path, (values, reason) in SETTLED.items():
+        value = lookup(cfg, path)
+        if value is not MISSING and value not in values:
+            raise ConfigError(f"config key '{path}' = {value!r} can have no effect: {reason}")
+
+
 def _check_model(policy: Mapping[str, Any], signature: Any) -> None:
     model = policy.get("model") or {}
+    for key, value in model.items():
+        if key.endswith("size_list") and not fits(value, list[int] | None):
+            raise misfit_error(f"policy.model.{key}", value, describe(list[int]))
     valid = None if signature is None or model.get("type") else signature(policy)
     if valid is None:
         return

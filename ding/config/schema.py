@@ -1,4 +1,4 @@
-"""What a component may be configured with: its declared defaults as one small tree.
+"""What components may be configured with: their declared defaults as a table by dotted path.
 
 A class declares its defaults once, as `config_class` (a frozen dataclass: typed, documented by the
 string below each field) or as `config` (a plain dict: checked by example). A subclass states only
@@ -7,39 +7,33 @@ what differs. `config_open` names sections that take keys nobody declared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING as NO_DEFAULT
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
+from enum import Enum, auto
 from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
+import msgspec
 from easydict import EasyDict
 
 from ding.config.docs import comment_docs, field_docs
-from ding.config.hints import Misfit, arms_of, describe, fit, fits
+from ding.config.tree import MISSING, join, lookup, misfit_error, put, section
+from ding.config.values import Misfit, arms_of, describe, describe_like, fit, fits, hint_like
 from ding.utils.errors import ConfigError
 
 T = TypeVar("T")
 
 
-class _Sentinel:
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __repr__(self) -> str:
-        return self._name
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Sentinel:
-        return self
+class _NoDefault(Enum):
+    REQUIRED = auto()
+    ABSENT = auto()
 
 
-REQUIRED: Any = _Sentinel("REQUIRED")
+REQUIRED: Any = _NoDefault.REQUIRED
 """Default of a key that the user must set."""
-ABSENT: Any = _Sentinel("ABSENT")
+ABSENT: Any = _NoDefault.ABSENT
 """Default of a key that is allowed, and left out unless the user sets it."""
-
-
-def is_sentinel(value: Any) -> bool:
-    return isinstance(value, _Sentinel)
 
 
 @dataclass(frozen=True)
@@ -53,139 +47,149 @@ class Leaf:
     owner: str = ""
     """Name of the class that declares the default."""
 
+    @property
+    def has_default(self) -> bool:
+        return not isinstance(self.default, _NoDefault)
+
 
 @dataclass(frozen=True)
-class Node:
-    """A section."""
+class Section:
+    """A dict of values and sections."""
 
-    children: dict[str, Leaf | Node] = field(default_factory=dict)
-    open: bool = False
-    """Keys that nobody declared are accepted."""
-    value_hint: Any = Any
-    """The type of those."""
+    open: bool | None = False
+    """Keys that nobody declared are accepted; None: too, since the dict of defaults is empty."""
     nullable: bool = False
 
 
-Schema: TypeAlias = Leaf | Node
+Schema: TypeAlias = dict[str, Leaf | Section]
+"""Dotted path to what is declared there; the whole is at ''."""
 
 
-def schema_of(cls: Any) -> Node:
+def schema_of(cls: Any) -> Schema:
     """What a class and its bases declare, the nearest winning; open if that is nothing."""
-    tree: Node | None = None
-    typed = _nearest_config_class(cls)
-    for base in reversed(getattr(cls, "__mro__", ())):
+    schema: Schema = {}
+    mro: tuple[type, ...] = getattr(cls, "__mro__", ())
+    typed = next((base for base in mro if is_dataclass(vars(base).get("config_class"))), None)
+    for base in reversed(mro):
         own = vars(base)
-        parts = [dataclass_node(own["config_class"], base.__name__)] if base is typed else []
+        if base is typed:
+            _overlay(schema, dict(dataclass_entries(own["config_class"], base.__name__)))
         if isinstance(own.get("config"), Mapping) and own["config"]:  # empty says nothing
             docs = comment_docs(base)
-            parts.append(example_node(own["config"], base.__name__, docs))
-        for part in parts:
-            tree = part if tree is None else overlay(tree, part)
+            _overlay(schema, dict(_example_entries(own["config"], base.__name__, docs)))
         for path in own.get("config_open", ()):
-            tree = changed(tree or Node(), path, opened)
-    return tree if tree is not None else Node(open=True)
+            schema[path] = Section(open=True)
+    return schema or {"": Section(open=True)}
 
 
-def dataclass_node(cls: Any, owner: str, instance: Any = None) -> Node:
+def dataclass_entries(
+    cls: Any, owner: str, instance: Any = None, path: str = "", nullable: bool = False
+) -> Iterator[tuple[str, Leaf | Section]]:
     """The fields of a dataclass; `instance` brings defaults other than the fields' own."""
+    yield path, Section(nullable=nullable)
     hints, docs = get_type_hints(cls), field_docs(cls)
-    children = {
-        f.name: _field_schema(
-            hints[f.name],
-            Leaf(_default_of(f, instance), hints[f.name], docs.get(f.name, ""), owner),
-        )
-        for f in fields(cls)
-        if f.init
-    }
-    return Node(children)
+    for f in fields(cls):
+        if f.init:
+            default = _default_of(f) if instance is None else getattr(instance, f.name)
+            leaf = Leaf(default, hints[f.name], docs.get(f.name, ""), owner)
+            yield from _field_entries(leaf, join(path, f.name))
 
 
-def example_node(
-    defaults: Mapping[str, Any], owner: str, docs: Mapping[str, str] | None = None, path: str = ""
-) -> Node:
-    """A dict of defaults; an empty one says nothing, so it is open. `docs` are by dotted path."""
-    docs = docs or {}
-    children: dict[str, Leaf | Node] = {}
+def _field_entries(leaf: Leaf, path: str) -> Iterator[tuple[str, Leaf | Section]]:
+    arms, nested = arms_of(leaf.hint), dataclass_arm(leaf.hint)
+    if nested is not None and leaf.default is not None:
+        instance = leaf.default if is_dataclass(leaf.default) else None
+        cls = nested if instance is None else type(instance)
+        yield from dataclass_entries(cls, leaf.owner, instance, path, type(None) in arms)
+    elif isinstance(leaf.default, Mapping) and not any(map(_is_typed_dict, arms)):
+        yield from _example_entries(leaf.default, leaf.owner, {}, path)
+        yield path, Section(open=True, nullable=type(None) in arms)
+    else:
+        yield path, leaf
+
+
+def _example_entries(
+    defaults: Mapping[str, Any], owner: str, docs: Mapping[str, str], path: str = ""
+) -> Iterator[tuple[str, Leaf | Section]]:
+    """A dict of defaults."""
+    yield path, Section(open=False if defaults else None)
     for key, value in defaults.items():
+        where = join(path, key)
         if isinstance(value, Mapping):
-            children[key] = example_node(value, owner, docs, f"{path}{key}.")
+            yield from _example_entries(value, owner, docs, where)
         elif key != "cfg_type":
-            children[key] = Leaf(value, None, docs.get(path + key, ""), owner)
-    return Node(children, open=not children)
+            yield where, Leaf(value, None, docs.get(where, ""), owner)
 
 
-def overlay(base: Schema, over: Schema) -> Any:
-    """`over` on top of `base`: its defaults win, hints and docs of `base` stay."""
-    if isinstance(base, Node) and isinstance(over, Node):
-        children = dict(base.children)
-        for key, child in over.children.items():
-            children[key] = overlay(children[key], child) if key in children else child
-        is_open = base.open or (over.open and bool(over.children))
-        return replace(base, children=children, open=is_open)
-    if isinstance(base, Leaf) and isinstance(over, Leaf):
-        has_value = over.default is not None and not is_sentinel(over.default)
-        keeps_hint = over.hint is None and (not has_value or fits(over.default, base.hint))
-        hint = base.hint if keeps_hint else over.hint
-        return replace(over, hint=hint, doc=over.doc or base.doc)
-    return over
-
-
-def under(own: Node, template: Node) -> Node:
-    """`own` with what only `template` declares; own's defaults stand, and what it leaves open."""
-    children = dict(own.children)
-    for key, below in template.children.items():
-        above = children.get(key)
-        if isinstance(above, Node) and isinstance(below, Node):
-            children[key] = under(above, below)
-        elif above is not None:
-            children[key] = overlay(below, above)
-        elif isinstance(below, Node):
-            children[key] = replace(below, open=below.open or own.open)
+def _overlay(schema: Schema, over: Schema) -> None:
+    """Lay `over` on top: its defaults win; types, docs and what is open below it stay."""
+    for path, entry in over.items():
+        below = schema.get(path)
+        if isinstance(below, Section) and isinstance(entry, Section):
+            schema[path] = entry if below.open is False and entry.open else below
+        elif isinstance(below, Leaf) and isinstance(entry, Leaf):
+            schema[path] = _with_hint_of(below, entry)
         else:
-            children[key] = below
-    return replace(own, children=children)
+            replace_entry(schema, path, entry)
 
 
-def changed(node: Node, path: str, change: Callable[[Node], Node]) -> Node:
-    """The same tree with another section at the dotted path."""
-    if not path:
-        return change(node)
-    head, _, rest = path.partition(".")
-    child = node.children.get(head)
-    inner = changed(child if isinstance(child, Node) else Node(), rest, change)
-    return replace(node, children=node.children | {head: inner})
+def replace_entry(schema: Schema, path: str, entry: Leaf | Section) -> None:
+    """Put an entry in the place of another and of all that is in it."""
+    for key in [key for key in schema if key.startswith(f"{path}.")]:
+        del schema[key]
+    schema[path] = entry
 
 
-def opened(node: Node) -> Node:
-    return replace(node, open=True)
+def fill(schema: Schema, declared: Schema, at: str, *, settles_open: bool = True) -> None:
+    """Add what is `declared` for the section `at`, below the defaults that are there already.
+
+    `settles_open`: whether its sections are open is as `declared` has it, not as it was.
+    """
+    for path, entry in declared.items():
+        where = join(at, path)
+        own = schema.get(where)
+        if isinstance(entry, Leaf):
+            schema[where] = _with_hint_of(entry, own) if isinstance(own, Leaf) else own or entry
+        elif settles_open:
+            schema[where] = entry
+        elif not isinstance(own, Section):
+            parent = schema.get(where.rpartition(".")[0])
+            inherits = isinstance(parent, Section) and parent.open is not False
+            schema[where] = Section(open=bool(entry.open) or inherits)
 
 
-def find(schema: Schema, path: str) -> Schema | None:
-    """What is declared at a dotted path."""
-    for key in path.split(".") if path else ():
-        if not isinstance(schema, Node) or key not in schema.children:
-            return None
-        schema = schema.children[key]
-    return schema
+def _with_hint_of(below: Leaf, leaf: Leaf) -> Leaf:
+    """The type and doc of the leaf below, where the one above is an example of that type."""
+    has_value = leaf.default is not None and leaf.has_default
+    keeps = leaf.hint is None and (not has_value or fits(leaf.default, below.hint or Any))
+    return replace(leaf, hint=below.hint if keeps else leaf.hint, doc=leaf.doc or below.doc)
 
 
-def leaves(schema: Schema, path: str = "") -> Iterator[tuple[str, Leaf]]:
-    if isinstance(schema, Leaf):
-        yield path, schema
-        return
-    for key, child in schema.children.items():
-        yield from leaves(child, f"{path}.{key}" if path else key)
+def checked(leaf: Leaf, value: Any, path: str) -> Any:
+    """The value if it fits the leaf; None fits where the default is None."""
+    if value is None and leaf.default is None:
+        return None
+    example = leaf.default if leaf.has_default else None
+    try:
+        return fit(value, hint_like(example) if leaf.hint is None else leaf.hint)
+    except Misfit:
+        expected = describe_like(example) if leaf.hint is None else describe(leaf.hint)
+        raise misfit_error(path, value, expected + (leaf.doc and f" ({leaf.doc})")) from None
 
 
-def defaults_of(schema: Node) -> dict[str, Any]:
+def required_error(path: str, leaf: Leaf) -> ConfigError:
+    return ConfigError(f"config key '{path}' is required{leaf.doc and ': ' + leaf.doc}")
+
+
+def defaults_of(schema: Schema) -> dict[str, Any]:
     """The declared defaults; keys without one are left out."""
-    out: dict[str, Any] = {}
-    for key, child in schema.children.items():
-        if isinstance(child, Node):
-            out[key] = defaults_of(child)
-        elif not is_sentinel(child.default):
-            out[key] = deepcopy(child.default)
-    return out
+    tree: dict[str, Any] = {}
+    for path, entry in schema.items():
+        if isinstance(entry, Section):
+            section(tree, path)
+        elif entry.has_default:
+            put(tree, path, deepcopy(entry.default))
+    return tree
 
 
 def default_config_of(cls: type) -> EasyDict:
@@ -211,39 +215,20 @@ def build(config_class: type[T], mapping: Mapping[str, Any], path: str = "") -> 
 
     Keys that the dataclass does not have are left out: they belong to subclasses and components.
     """
-    return _build(config_class, mapping, path, None)
-
-
-def _build(config_class: type[T], mapping: Mapping[str, Any], path: str, base: T | None) -> T:
-    hints = get_type_hints(config_class)
-    given: dict[str, Any] = {}
-    for f in fields(config_class):  # type: ignore[arg-type]
-        where = f"{path}.{f.name}" if path else f.name
-        default = _default_of(f, base)
-        if f.init and f.name in mapping:
-            given[f.name] = _build_value(mapping[f.name], hints[f.name], where, default)
-        elif default is REQUIRED and f.init:
-            raise ConfigError(f"config key '{where}' is required{_tail(config_class, f.name)}")
+    schema = dict(dataclass_entries(config_class, ""))
+    tree = deep_merge_dicts(defaults_of(schema), mapping)
+    for key, entry in schema.items():
+        if isinstance(entry, Leaf):
+            value = lookup(tree, key)
+            if value is MISSING:
+                raise required_error(join(path, key), entry)
+            put(tree, key, checked(entry, value, join(path, key)))
     try:
-        return config_class(**given) if base is None else replace(base, **given)  # type: ignore[type-var]
-    except ValueError as error:
-        raise ConfigError(f"config section '{path}': {error}" if path else str(error)) from error
-
-
-def _build_value(value: Any, hint: Any, path: str, default: Any) -> Any:
-    nested = dataclass_arm(hint)
-    if nested is not None and isinstance(value, Mapping):
-        base = default if is_dataclass(default) else None
-        return _build(type(base) if base is not None else nested, value, path, base)
-    try:
-        return fit(value, hint)
-    except Misfit:
-        raise misfit_error(path, value, describe(hint)) from None
-
-
-def misfit_error(path: str, value: Any, expected: str) -> ConfigError:
-    kind = "" if value is None else f" ({type(value).__name__})"
-    return ConfigError(f"config key '{path}' must be {expected}, got {value!r}{kind}")
+        return msgspec.convert(tree, config_class)
+    except msgspec.ValidationError as error:  # a ValueError of some `__post_init__`
+        message, _, inner = str(error).partition(" - at `$.")
+        where = join(path, inner.rstrip("`"))
+        raise ConfigError(f"config section '{where}': {message}" if where else message) from error
 
 
 def dataclass_arm(hint: Any) -> Any:
@@ -251,33 +236,11 @@ def dataclass_arm(hint: Any) -> Any:
     return next((arm for arm in arms_of(hint) if isinstance(arm, type) and is_dataclass(arm)), None)
 
 
-def _tail(cls: type, name: str) -> str:
-    doc = field_docs(cls).get(name)
-    return f": {doc}" if doc else ""
+def _is_typed_dict(hint: Any) -> bool:
+    return get_origin(hint) is dict and get_args(hint)[1] is not Any
 
 
-def _nearest_config_class(cls: Any) -> Any:
-    mro = getattr(cls, "__mro__", ())
-    return next((base for base in mro if is_dataclass(vars(base).get("config_class"))), None)
-
-
-def _default_of(f: Field[Any], instance: Any) -> Any:
-    if instance is not None:
-        return getattr(instance, f.name)
-    if f.default_factory is not MISSING:
+def _default_of(f: Field[Any]) -> Any:
+    if f.default_factory is not NO_DEFAULT:
         return f.default_factory()
-    return REQUIRED if f.default is MISSING else f.default
-
-
-def _field_schema(hint: Any, leaf: Leaf) -> Schema:
-    nullable = type(None) in arms_of(hint)
-    nested = dataclass_arm(hint)
-    if nested is not None and leaf.default is not None:
-        instance = leaf.default if is_dataclass(leaf.default) else None
-        node = dataclass_node(type(instance) if instance else nested, leaf.owner, instance)
-        return replace(node, nullable=nullable)
-    if isinstance(leaf.default, Mapping):
-        args = next((get_args(arm) for arm in arms_of(hint) if get_origin(arm) is dict), ())
-        node = opened(example_node(leaf.default, leaf.owner))
-        return replace(node, nullable=nullable, value_hint=args[1] if args else Any)
-    return leaf
+    return REQUIRED if f.default is NO_DEFAULT else f.default

@@ -6,33 +6,61 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ding.config.hints import plain_scalar
+from ding.config.tree import short
+from ding.config.values import plain_scalar
 from ding.utils.errors import ConfigError
 
 _ATOMS = (str, int, float, bool, type(None))
+_DEEPEST = 100
 
 
-def plain_data(value: Any, path: str = "") -> Any:
-    """The same in plain dicts, lists, tuples and atoms; an error for what no file can hold."""
-    if isinstance(value, Mapping):
-        return {
-            _key(key, path): plain_data(v, f"{path}.{key}" if path else key)
-            for key, v in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        items = [plain_data(v, f"{path}[{i}]") for i, v in enumerate(value)]
-        return items if isinstance(value, list) else tuple(items)
-    value = plain_scalar(value)
-    if type(value) in _ATOMS:
+class PlainData:
+    """Makes plain dicts, lists, tuples and atoms of a tree, and errors of what is none of them."""
+
+    def __init__(self, keys: tuple[type, ...] = (str,), most_values: float = math.inf) -> None:
+        self._keys, self._left, self._most = keys, most_values, most_values
+
+    def of(self, value: Any, path: str = "", depth: int = 0) -> Any:
+        self._left -= 1
+        if depth > _DEEPEST:
+            raise _error(path, f"is nested deeper than {_DEEPEST} levels, or in itself")
+        if self._left < 0:
+            raise _error(path, f"is one value too many; {self._most} are the most")
+        if isinstance(value, Mapping):
+            return {
+                self._key(key, path): self.of(v, f"{path}.{key}" if path else str(key), depth + 1)
+                for key, v in value.items()
+            }
+        if isinstance(value, (list, tuple)):
+            items = [self.of(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]
+            return items if isinstance(value, list) else tuple(items)
+        value = plain_scalar(value)
+        if type(value) not in _ATOMS:
+            kind = type(value).__name__
+            raise _error(path, f"cannot be saved: {short(value)} ({kind}); {_fix(value)}")
         return value
-    if callable(value):
-        name = getattr(value, "__qualname__", type(value).__name__)
-        module = getattr(value, "__module__", "module")
-        fix = f"give its import path as a string, like '{module}:{name}'"
-    else:
-        fix = "use numbers, strings, lists and dicts"
-    kind = type(value).__name__
-    raise ConfigError(f"config key '{path}' cannot be saved: {value!r} ({kind}); {fix}")
+
+    def _key(self, key: Any, path: str) -> Any:
+        key = plain_scalar(key)
+        if type(key) not in self._keys:
+            kinds = " or a ".join("string" if k is str else "whole number" for k in self._keys)
+            raise ConfigError(f"config key {key!r} in '{path}' must be a {kinds}")
+        return key
+
+
+def _error(path: str, reason: str) -> ConfigError:
+    return ConfigError(f"config key '{path[:200]}' {reason}")
+
+
+def _fix(value: Any) -> str:
+    if not callable(value):
+        return "use numbers, strings, lists and dicts"
+    module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", "<>")
+    like = "" if "<" in name else f", like '{module}:{name}'"
+    return (
+        f"name it by a string{like}, or register it in a module that create_config names under "
+        "import_names"
+    )
 
 
 def to_python(value: Any, formatted: bool = False, indent: str = "") -> str:
@@ -55,9 +83,3 @@ def to_python(value: Any, formatted: bool = False, indent: str = "") -> str:
 
 def _items(values: Any, formatted: bool, indent: str) -> Iterator[str]:
     return (to_python(value, formatted, indent) for value in values)
-
-
-def _key(key: Any, path: str) -> str:
-    if not isinstance(key, str):
-        raise ConfigError(f"config key {key!r} in '{path}' must be a string")
-    return key

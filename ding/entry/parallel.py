@@ -9,7 +9,7 @@ from typing import Any
 
 from ding.config import compile_config, read_config
 from ding.config.compile import save_compiled
-from ding.config.merge import plain_dict
+from ding.config.tree import plain_dict
 from ding.entry.head_start import ALONE_SECONDS, StartingRay
 from ding.entry.parallel_config import check_parallel, timeout_name, translated
 from ding.envs import get_vec_env_setting, manager_of

@@ -16,7 +16,7 @@ from torch import nn
 
 from ding.config import compile_config, read_config_with_system
 from ding.config.compile import save_compiled
-from ding.config.merge import plain_dict
+from ding.config.tree import plain_dict
 from ding.envs import get_vec_env_setting, manager_of
 from ding.pipeline.batches import CollectedBatches, ReplayBatches
 from ding.pipeline.interrupt import Interrupt

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from ding.policy.actions import usable
 from ding.policy.actor_critic import ActorCriticPolicy
 from ding.policy.base import takes_all_envs
-from ding.policy.config import LearnConfig, PolicyConfig, at_least, one_of, within
+from ding.policy.config import LearnConfig, PolicyConfig, at_least, one_of, unused, within
 from ding.policy.unrolled import (
     UnrollCollectConfig,
     UnrollOtherConfig,
@@ -52,6 +52,10 @@ class ACERLearnConfig(LearnConfig):
     """... which an update may not be driven from faster than this ..."""
     target_theta: float = 0.01
     """... and which moves this fraction of the way towards the policy after each."""
+
+    def __post_init__(self) -> None:
+        instead = "policy.learn.learning_rate_actor and learning_rate_critic"
+        unused("policy.learn.learning_rate", self.learning_rate, LearnConfig.learning_rate, instead)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,8 @@ from ding.torch_utils.lr_schedule import KINDS, UNITS, lr_factor
 from ding.utils.errors import ConfigError, nearest
 from ding.utils.registry import BUFFER_REGISTRY
 
+_MOST_THREADS = 256
+
 
 @dataclass(frozen=True, kw_only=True)
 class LrSchedulerConfig:
@@ -73,7 +75,7 @@ class LearnConfig:
     threads: int | None = None
     """Torch threads; by default one, or all cores if the network is large enough to gain."""
     multi_gpu: bool = False
-    """Several GPUs, one learner on each."""
+    """Several GPUs in one process: False; parallel runs have several learners instead."""
     resume_training: bool = False
     """Take the counters from a loaded checkpoint as well."""
     learner: dict[str, Any] = field(default_factory=dict)
@@ -117,7 +119,7 @@ class PolicyConfig:
     cuda: bool = False
     """Train on a GPU."""
     multi_gpu: bool = False
-    """Several GPUs, one learner on each."""
+    """Several GPUs in one process: False; parallel runs have several learners instead."""
     bp_update_sync: bool = True
     """With several learners: average the gradients at every update."""
     traj_len_inf: bool = False
@@ -125,7 +127,7 @@ class PolicyConfig:
     random_collect_size: int = 0
     """Samples collected by a random policy before training starts."""
     transition_with_policy_data: bool = False
-    """Random warm-up goes through the policy, so that its outputs are stored too."""
+    """Warm up with the policy instead of at random; only where there is no warm-up, for now."""
     discount_factor: float = 0.99
     """Gamma."""
     nstep: int = 1
@@ -159,15 +161,42 @@ class PolicyConfig:
             raise ConfigError(
                 "policy.priority_IS_weight = True takes effect with priority = True only"
             )
-        if self.multi_gpu or self.learn.multi_gpu:
-            raise ConfigError("policy.multi_gpu = True: one learner only in this version")
+        self._check_effects()
+
+    def _check_effects(self) -> None:
+        """Refuse established settings that nothing would act upon."""
+        for path, value in (
+            ("policy.multi_gpu", self.multi_gpu),
+            ("policy.learn.multi_gpu", self.learn.multi_gpu),
+        ):
+            if value:
+                raise ConfigError(
+                    f"{path} = True: one learner trains on one GPU; several share every batch and "
+                    "average their gradients in a parallel run: ding -m parallel with "
+                    "policy.learn.learner.learner_num = 2 or more"
+                )
+        if self.transition_with_policy_data and self.random_collect_size:
+            raise ConfigError(
+                "policy.transition_with_policy_data = True: the warm-up of random_collect_size = "
+                f"{self.random_collect_size} samples draws its actions at random and stores "
+                "nothing of the policy's; leave it out, or set random_collect_size = 0"
+            )
+        own = type(self)  # of an algorithm here; users say of theirs what they like
+        is_built_in = own is not PolicyConfig and own.__module__.startswith("ding.policy.")
+        if is_built_in and self.on_policy != own.on_policy:
+            data = "on-policy" if own.on_policy else "from a replay buffer"
+            raise ConfigError(
+                f"policy.on_policy = {self.on_policy}: policy '{self.type}' learns {data}; leave "
+                "it out"
+            )
 
     def _check_counts(self) -> None:
         at_least("policy.learn.batch_size", self.learn.batch_size, 1)
         at_least("policy.learn.update_per_collect", self.learn.update_per_collect, 1)
         at_least("policy.random_collect_size", self.random_collect_size, 0)
+        if self.learn.threads is not None:
+            within("policy.learn.threads", self.learn.threads, 1, _MOST_THREADS)
         for path, value in (
-            ("policy.learn.threads", self.learn.threads),
             ("policy.collect.n_sample", self.collect.n_sample),
             ("policy.collect.n_episode", self.collect.n_episode),
         ):
@@ -176,6 +205,8 @@ class PolicyConfig:
         for name, value in vars(self.learn).items():
             if "learning_rate" in name and not value > 0:
                 raise ConfigError(f"policy.learn.{name} = {value}: must be above 0")
+            if name.endswith(("_weight", "clip_ratio")):
+                at_least(f"policy.learn.{name}", value, 0)
 
 
 def at_least(path: str, value: float, low: float) -> None:

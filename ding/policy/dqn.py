@@ -46,7 +46,7 @@ class EpsConfig:
     def __post_init__(self) -> None:
         one_of("policy.other.eps.type", self.type, ("exp", "linear"))
         within("policy.other.eps.start", self.start, 0, 1)
-        within("policy.other.eps.end", self.end, 0, 1)
+        within("policy.other.eps.end", self.end, 0, self.start)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from ding.policy.config import (
     PolicyConfig,
     at_least,
     check_samples,
+    unused,
     within,
 )
 from ding.policy.critics import critic_values, split_parameters, squared_td_loss
@@ -50,6 +51,10 @@ class SACLearnConfig(LearnConfig):
     """Learn alpha such that the entropy stays at target_entropy."""
     target_entropy: float | None = None
     """By default minus the dimensions of the action; 0.6 of the maximum for discrete actions."""
+
+    def __post_init__(self) -> None:
+        instead = "policy.learn.learning_rate_q and learning_rate_policy"
+        unused("policy.learn.learning_rate", self.learning_rate, LearnConfig.learning_rate, instead)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ding.policy.actions import usable
+from ding.policy.config import LearnConfig, unused
 from ding.policy.dqn import DQNCollectConfig, DQNOtherConfig, EpsConfig
 from ding.policy.sql import SQLConfig, SQLLearnConfig, SQLPolicy
 from ding.policy.temperature import Temperature
@@ -37,6 +38,11 @@ class SQNLearnConfig(SQLLearnConfig):
     """Learn alpha such that the entropy stays at target_entropy."""
     target_entropy: float = 0.2
     """In nats; that of even chances among A actions is log A."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        instead = "policy.learn.learning_rate_q"
+        unused("policy.learn.learning_rate", self.learning_rate, LearnConfig.learning_rate, instead)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,6 +73,7 @@ def test_inputs_are_not_changed() -> None:
         (main_config(nstep=0), "policy': nstep must be at least 1, got 0"),
         (main_config(on_policy=True, learn={"clip": 1.0}), "has no effect with policy.on_policy"),
         (main_config(env={"evaluator_env_num": 6}), "set n_evaluator_episode=6 or evaluator_env"),
+        (main_config(env={"n_evaluator_episode": 0}), "'env.n_evaluator_episode' must be at lea"),
         (main_config(env={"collector_env_num": 0}), "'env.collector_env_num' must be at least 1"),
         (main_config() | {"exp_name": " "}, "'exp_name' is empty"),
         (main_config(collect={"n_sample": 8, "n_episode": 8}), "exclude each other; keep one"),
@@ -147,9 +148,23 @@ def test_learner_keys_stay_checked_when_the_policy_has_defaults_for_it() -> None
 def test_open_sections_take_any_key() -> None:
     create = CREATE | {"env": {"type": "fake_open"}}
     main = main_config(env={"map": "x", "deep": {"a": 1}}, learn={"learner": {"hook": {"my": 1}}})
-    cfg = run(main | {"reward_model": {"type": "gail", "hidden": 3}}, create)
+    cfg = run(main, create)
     assert cfg.env.deep.a == 1 and cfg.policy.learn.learner.hook.my == 1
-    assert cfg.reward_model == {"type": "gail", "hidden": 3}
+    assert explain(cfg, "env.deep.a") == "1 (user)"
+
+
+@pytest.mark.parametrize("part", ["reward_model", "world_model"])
+def test_parts_that_are_not_built_yet_are_refused(part: str) -> None:
+    """Nothing would read their settings."""
+    name = part.replace("_", " ") + "s"
+    message = f"section '{part}': {name} are not built yet, so nothing would read it; leave it out"
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        run(main_config() | {part: {"type": "gail", "hidden": 3}})
+    with pytest.raises(ConfigError, match=rf"section 'create_config\.{part}': {name} are not"):
+        run(main_config(), CREATE | {part: {"type": "gail"}})
+    with pytest.raises(ConfigError, match=rf"section '{part}': {name} are not built yet"):
+        run(main_config(), **{part: fakes.Env})
+    assert part not in run(main_config() | {part: {}}, CREATE | {part: None})
 
 
 def test_a_model_of_ones_own_takes_any_key() -> None:
@@ -295,7 +310,7 @@ def test_a_run_never_writes_into_an_older_directory_unless_told() -> None:
 
 def test_what_no_file_can_hold_is_refused_before_anything_is_written() -> None:
     main = main_config(env={"env_kwargs": {"fn": fakes.Env}})
-    with pytest.raises(ConfigError, match=r"'main_config.env.env_kwargs.fn' .*import path as a s"):
+    with pytest.raises(ConfigError, match=r"'main_config.env.env_kwargs.fn' .*name it by a string"):
         run(main, save_cfg=True)
     assert list(Path().iterdir()) == []
     assert run(main).env.env_kwargs.fn is fakes.Env

@@ -17,7 +17,7 @@ from ding.config import (
     save_config_py,
     save_config_yaml,
 )
-from ding.config.text import plain_data, to_python
+from ding.config.text import PlainData, to_python
 from ding.utils.errors import ConfigError
 
 TWO = "main_config = dict(a=dict(b=1))\ncreate_config = dict(policy=dict(type='dqn'))\n"
@@ -152,8 +152,8 @@ def test_source_of_plain_data() -> None:
 
 def test_what_is_no_plain_data_is_named() -> None:
     with pytest.raises(ConfigError, match=r"'a.b\[1\]' cannot be saved: .*builtins:len'"):
-        plain_data({"a": {"b": [1, len]}})
+        PlainData().of({"a": {"b": [1, len]}})
     with pytest.raises(ConfigError, match=r"'a' cannot be saved: \{1\} \(set\); use numbers"):
-        plain_data({"a": {1}})
+        PlainData().of({"a": {1}})
     with pytest.raises(ConfigError, match=r"config key 3 in 'a' must be a string"):
-        plain_data({"a": {3: 1}})
+        PlainData().of({"a": {3: 1}})

@@ -6,25 +6,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ding.config import REQUIRED, Leaf, Node, merge
-from ding.config.merge import MISSING, Origin, lookup, put
+from ding.config.merge import Origin, merge, respelt
+from ding.config.schema import REQUIRED, Leaf, Schema, Section
+from ding.config.tree import MISSING, lookup, put
 from ding.utils.errors import ConfigError
 
 from . import fakes
 
-SCHEMA = Node(
-    {
-        "lr": Leaf(0.1, float, "Step size."),
-        "n": Leaf(1, int),
-        "name": Leaf("a"),
-        "size": Leaf(3),
-        "maybe": Leaf(None),
-        "eps": Leaf(None, fakes.EpsConfig | None, owner="P"),
-        "inner": Node({"shape": Leaf([1])}),
-        "extra": Node(open=True, value_hint=int),
-        "off": Node({"a": Leaf(1)}, nullable=True),
-    }
-)
+SCHEMA: Schema = {
+    "": Section(),
+    "lr": Leaf(0.1, float, "Step size."),
+    "n": Leaf(1, int),
+    "name": Leaf("a"),
+    "size": Leaf(3),
+    "maybe": Leaf(None),
+    "eps": Leaf(None, fakes.EpsConfig | None, owner="P"),
+    "inner": Section(),
+    "inner.shape": Leaf([1]),
+    "extra": Section(open=True),
+    "counts": Leaf({"a": 1}, dict[str, int]),
+    "off": Section(nullable=True),
+    "off.a": Leaf(1),
+}
 
 
 def test_defaults_are_filled_in_and_copied() -> None:
@@ -43,28 +46,32 @@ def test_values_are_converted() -> None:
 @pytest.mark.parametrize(
     ("user", "message"),
     [
-        ({"lr": "x"}, "'p.lr' must be float (Step size.), got 'x' (str)"),
-        ({"name": 3}, "'p.name' must be a str like 'a', got 3 (int)"),
-        ({"size": True}, "'p.size' must be a number like 3, got True (bool)"),
-        ({"size": None}, "'p.size' must be a number like 3, got None"),
-        ({"inner": [1]}, "'p.inner' must be a dict, got [1] (list)"),
-        ({"inner": {"shap": 1}}, "unknown config key 'p.inner.shap' (= 1); did you mean 'shape'?"),
-        ({"inner": {"lr": 1}}, "did you mean 'p.lr'?"),
-        ({"zzz": "v" * 100}, "(= '" + "v" * 56 + "...); valid: eps, extra, inner, lr"),
-        ({3: 1}, "unknown config key 'p.3'"),
-        ({"extra": {"a": "b"}}, "'p.extra.a' must be int"),
-        ({"extra": {1: 2}}, "config key 1 in 'p.extra' must be a string"),
-        ({"eps": {"stat": 1}}, "'p.eps.stat' (= 1); did you mean 'start'?"),
-        ({"eps": 3}, "'p.eps' must be dict | None, got 3"),
+        ({"lr": "x"}, "'lr' must be float (Step size.), got 'x' (str)"),
+        ({"name": 3}, "'name' must be a str like 'a', got 3 (int)"),
+        ({"size": True}, "'size' must be a number like 3, got True (bool)"),
+        ({"size": None}, "'size' must be a number like 3, got None"),
+        ({"inner": [1]}, "'inner' must be a dict, got [1] (list)"),
+        ({"inner": {"shap": 1}}, "unknown config key 'inner.shap' (= 1); did you mean 'shape'?"),
+        ({"inner": {"lr": 1}}, "did you mean 'lr'?"),
+        ({"zzz": "v" * 100}, "(= '" + "v" * 56 + "...); valid: counts, eps, extra, inner, lr"),
+        ({3: 1}, "unknown config key '3'"),
+        ({"counts": {"a": "b"}}, "'counts' must be dict[str, int], got {'a': 'b'} (dict)"),
+        ({"extra": {1: 2}}, "config key 1 in 'extra' must be a string"),
+        ({"eps": {"stat": 1}}, "'eps.stat' (= 1); did you mean 'start'?"),
+        ({"eps": 3}, "'eps' must be dict | None, got 3"),
     ],
 )
 def test_mistakes_are_named_with_path_value_and_fix(user: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
-        merge(SCHEMA, user, "p")
+        merge(SCHEMA, user)
 
 
 def test_missing_required_keys_are_named_with_their_meaning() -> None:
-    schema = Node({"a": Node({"path": Leaf(REQUIRED, str, "Where the data are.")})})
+    schema: Schema = {
+        "": Section(),
+        "a": Section(),
+        "a.path": Leaf(REQUIRED, str, "Where the data are."),
+    }
     with pytest.raises(ConfigError, match=r"'a.path' is required: Where the data are."):
         merge(schema, {})
     assert merge(schema, {"a": {"path": "x"}}) == {"a": {"path": "x"}}
@@ -72,6 +79,7 @@ def test_missing_required_keys_are_named_with_their_meaning() -> None:
 
 def test_optional_sections() -> None:
     assert merge(SCHEMA, {"eps": {"start": 1}})["eps"] == {"start": 1.0, "kind": "exp"}
+    assert merge(SCHEMA, {"eps": None})["eps"] is None
     assert merge(SCHEMA, {"off": None})["off"] is None
     assert merge(SCHEMA, {})["off"] == {"a": 1}
 
@@ -82,6 +90,12 @@ def test_cfg_type_of_saved_configs_is_tolerated_everywhere() -> None:
     assert "cfg_type" not in got and got["inner"] == {"shape": [1]} and got["extra"] == {"a": 1}
 
 
+def test_keys_with_dots_are_no_paths() -> None:
+    with pytest.raises(ConfigError, match=r"unknown config key 'inner.shape' \(= 1\)"):
+        merge(SCHEMA, {"inner.shape": 1})
+    assert merge(SCHEMA, {"extra": {"a.b": 1}})["extra"] == {"a.b": 1}
+
+
 def test_the_users_values_are_copied() -> None:
     user: dict[str, Any] = {"inner": {"shape": [5]}}
     merge(SCHEMA, user)["inner"]["shape"].append(6)
@@ -90,21 +104,24 @@ def test_the_users_values_are_copied() -> None:
 
 def test_origins_are_collected() -> None:
     origins: dict[str, Origin] = {}
-    merge(SCHEMA, {"lr": 1, "extra": {"k": 2}}, source="zoo", origins=origins)
-    assert origins["lr"] == Origin("zoo", "", "Step size.") and origins["extra.k"].source == "zoo"
+    user = {"lr": 1, "extra": {"k": 2, "deep": {"x": np.int64(1)}}}
+    tree = merge(SCHEMA, user, source_of=lambda path: f"zoo {path}", origins=origins)
+    assert origins["lr"] == Origin("zoo lr", "", "Step size.")
+    assert origins["extra.k"].source == "zoo extra.k"
+    assert origins["extra.deep"].source == "zoo extra.deep"
+    assert type(tree["extra"]["deep"]["x"]) is int
     assert origins["inner.shape"].source == "default"
 
 
 def test_aliases_move_values_unless_the_old_name_is_declared() -> None:
     aliases = {"inner.lr": "lr", "n": "size", "old": "gone"}
     user: dict[str, Any] = {"inner": {"lr": 0.5}, "n": 7}
-    got = merge(SCHEMA, user, aliases=aliases)
-    assert (got["lr"], got["n"], got["size"]) == (0.5, 7, 3)
-    assert merge(SCHEMA, {"lr": 2, "inner": {"lr": 2}}, aliases=aliases)["lr"] == 2.0
+    got = respelt(SCHEMA, user, aliases)
+    assert got == {"inner": {}, "lr": 0.5, "n": 7} and user == {"inner": {"lr": 0.5}, "n": 7}
+    assert respelt(SCHEMA, {"lr": 2, "inner": {"lr": 2}}, aliases) == {"lr": 2, "inner": {}}
     with pytest.raises(ConfigError, match=r"'inner.lr' \(= 1\) and 'lr' \(= 2\).*keep 'lr'"):
-        merge(SCHEMA, {"lr": 2, "inner": {"lr": 1}}, aliases=aliases)
-    with pytest.raises(ConfigError, match=r"unknown config key 'old'"):
-        merge(SCHEMA, {"old": 1}, aliases=aliases)
+        respelt(SCHEMA, {"lr": 2, "inner": {"lr": 1}}, aliases)
+    assert respelt(SCHEMA, {"old": 1}, aliases) == {"old": 1}  # no 'gone' to move it to
 
 
 def test_lookup_and_put() -> None:

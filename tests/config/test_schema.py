@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import pytest
 from easydict import EasyDict
 
-from ding.config import REQUIRED, build, deep_merge_dicts, default_config_of, schema_of, to_easydict
-from ding.config.schema import Leaf, Node, defaults_of, find
+from ding.config import REQUIRED, deep_merge_dicts, default_config_of, to_easydict
+from ding.config.schema import Leaf, Section, build, defaults_of, schema_of
 from ding.utils.errors import ConfigError
 
 from . import fakes
@@ -21,7 +21,7 @@ class NeedyConfig:
 
 
 def leaf(cls: Any, path: str) -> Leaf:
-    found = find(schema_of(cls), path)
+    found = schema_of(cls).get(path)
     assert isinstance(found, Leaf)
     return found
 
@@ -35,9 +35,7 @@ def test_a_dataclass_is_typed_and_documented() -> None:
 
 def test_sections_of_a_dataclass_are_closed_but_for_dicts() -> None:
     schema = schema_of(fakes.TypedPolicy)
-    model, learn = find(schema, "model"), find(schema, "learn")
-    assert isinstance(model, Node) and model.open
-    assert isinstance(learn, Node) and not learn.open
+    assert schema["model"] == Section(open=True) and schema["learn"] == Section(open=False)
 
 
 def test_a_dict_in_a_subclass_changes_defaults_and_keeps_types() -> None:
@@ -60,8 +58,7 @@ def test_the_nearest_config_class_replaces_the_one_above() -> None:
     class Other(fakes.TypedPolicy):
         config_class = NeedyConfig  # type: ignore[assignment]
 
-    schema = schema_of(Other)
-    assert set(schema.children) == {"path", "eps"}
+    assert set(schema_of(Other)) == {"", "path", "eps"}
     assert leaf(Other, "path").default is REQUIRED
 
 
@@ -74,13 +71,13 @@ def test_dicts_of_base_classes_are_merged() -> None:
 
 def test_what_declares_nothing_is_open() -> None:
     for nothing in (fakes.OpenEnv, None, lambda cfg: cfg):
-        assert schema_of(nothing) == Node(open=True)
+        assert schema_of(nothing) == {"": Section(open=True)}
 
 
 def test_config_open_names_sections_that_take_more() -> None:
-    hook, root = find(schema_of(fakes.Learner), "hook"), schema_of(fakes.Learner)
-    assert isinstance(hook, Node) and hook.open and not root.open
-    assert find(root, "hook.save_ckpt_after_iter") is not None
+    schema = schema_of(fakes.Learner)
+    assert schema["hook"] == Section(open=True) and schema[""] == Section(open=False)
+    assert "hook.save_ckpt_after_iter" in schema
 
 
 def test_default_config_is_a_copy_of_ones_own() -> None:
@@ -106,7 +103,9 @@ def test_build_starts_from_the_default_instance_of_a_section() -> None:
 
 
 def test_build_names_what_is_wrong() -> None:
-    with pytest.raises(ConfigError, match=r"'policy.learn.batch_size' must be int, got 'a'"):
+    with pytest.raises(
+        ConfigError, match=r"'policy.learn.batch_size' must be int \(Samples per update.\), got 'a'"
+    ):
         build(fakes.PolicyConfig, {"learn": {"batch_size": "a"}}, "policy")
     with pytest.raises(ConfigError, match=r"'path' is required: Where the data are."):
         build(NeedyConfig, {})
@@ -138,4 +137,5 @@ def test_an_empty_dict_of_a_base_class_says_nothing() -> None:
     class Sub(Base):
         config: ClassVar[dict[str, Any]] = {"a": 1}
 
-    assert schema_of(Base).open and not schema_of(Sub).open
+    assert schema_of(Base)[""] == Section(open=True)
+    assert schema_of(Sub)[""] == Section(open=False)

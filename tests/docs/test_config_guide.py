@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from copy import deepcopy
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from easydict import EasyDict
 
-from ding.config import compile_config, read_config
+from ding.config import compile_config, explain, read_config
 from ding.entry import serial_pipeline
 from ding.utils.errors import ConfigError
 from dizoo.classic_control.cartpole.config.cartpole_dqn_config import create_config, main_config
@@ -87,3 +89,31 @@ def test_python_config_with_an_easydict_alone(directory: Path) -> None:
     )
     serial_pipeline("config.py", seed=0, max_env_step=100)
     assert (directory / "alone" / "ckpt").is_dir()
+
+
+def test_declaring_settings_as_in_the_guide(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[2] / "docs/config.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    (directory / "settings_of_the_guide.py").write_text(block)
+    monkeypatch.syspath_prepend(str(directory))
+    guide = import_module("settings_of_the_guide")
+    typed, by_example = guide.Typed, guide.ByExample
+    cfg = compile_config(
+        {"policy": {"n_step": 1e2, "schedule": {"kind": "exp"}}, "env": {"hook": {"mine": 1}}},
+        policy=typed,
+        env=by_example,
+        save_cfg=False,
+    )
+    assert (cfg.policy.n_step, cfg.policy.schedule) == (100, {"start": 0.5, "kind": "exp"})
+    assert cfg.env.hook == {"freq": 100, "mine": 1}
+    assert explain(cfg, "policy.schedule.start").endswith(
+        "Shown by `explain` and in error messages."
+    )
+    assert explain(cfg, "env.n_step").endswith("A comment above a key documents it.")
+    for wrong in ("1", True):
+        with pytest.raises(ConfigError, match=r"'policy\.n_step' must be int"):
+            compile_config({"policy": {"n_step": wrong}}, policy=typed, save_cfg=False)
+    with pytest.raises(ConfigError, match=r"'env\.n_stp' \(= 2\); did you mean 'n_step'"):
+        compile_config({"env": {"n_stp": 2}}, policy=typed, env=by_example, save_cfg=False)

@@ -196,6 +196,9 @@ class BaseLearner:
         add_learner_hook(self._hooks, hook)
 
     def call_hook(self, position: str) -> None:
+        if position == "before_run" and self._cfg.log_policy and self.rank == 0:
+            describe = getattr(self._policy, "info", self._policy.__repr__)  # a stand-in has none
+            self.log.info(f"training {describe()}")
         for hook in self._hooks[position]:
             hook(self)
 
