@@ -326,6 +326,9 @@ class EnvManager(ABC):
                 raise ValueError(f"unknown env id {i!r}: there are envs 0 to {self.env_num - 1}")
 
 
-def seed_after(seed: int, *incidents: int) -> int:
-    """The seed of an env that takes the place of another: it must not replay what broke that."""
-    return int(np.random.SeedSequence([seed, *incidents]).generate_state(1)[0])
+def seed_after(*words: int) -> int:
+    """Draw a seed from a base seed and counts of what happened since.
+
+    ALE and other simulators in C take signed 32-bit seeds, so none is above 2**31 - 1.
+    """
+    return int(np.random.SeedSequence(words).generate_state(1)[0]) % 2**31

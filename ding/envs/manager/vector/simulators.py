@@ -14,6 +14,7 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from ding.envs.manager.columns import obs_columns
+from ding.envs.manager.interface import seed_after
 from ding.envs.manager.vector.columns import (
     InfoRows,
     QuickMultiDiscrete,
@@ -219,4 +220,4 @@ def spaces_of(vector: Any) -> tuple[Space[Any], Space[Any]]:
 def joint_seed(seeds: Seeds) -> int | None:
     """One seed of all, for simulators that share a generator."""
     known = [seed for seed in seeds if seed is not None]
-    return int(np.random.SeedSequence(known).generate_state(1)[0]) if known else None
+    return seed_after(*known) if known else None
