@@ -113,7 +113,7 @@ ENV_REGISTRY = Registry(
 ENV_MANAGER_REGISTRY = Registry(
     "env_manager",
     {
-        "base": "ding.envs.manager.base:BaseEnvManager",
+        "base": "ding.envs.manager.local:BaseEnvManager",
         "subprocess": "ding.envs.manager.subprocess:SyncSubprocessEnvManager",
         "async_subprocess": "ding.envs.manager.subprocess:AsyncSubprocessEnvManager",
         "thread": "ding.envs.manager.thread:ThreadEnvManager",

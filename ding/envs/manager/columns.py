@@ -162,6 +162,23 @@ def nan_message(field: str) -> str:
     return f"{field} is NaN; mend the env, or set max_retry>1 to drop such episodes"
 
 
+def check_rewards(rewards: np.ndarray) -> None:
+    if has_nan(rewards):
+        raise RowError(nan_message("reward"))
+
+
+def no_reward(space: Any) -> Any:
+    """The reward of a step that failed, in the form of the others."""
+    shape = reward_shape(space)
+    return np.zeros(shape, dtype=np.float32) if shape else 0.0
+
+
+def reward_shape(space: Any) -> tuple[int, ...]:
+    """Shape of one reward; arrays of one number count as numbers."""
+    shape = tuple(getattr(space, "shape", None) or ())
+    return shape if np.prod(shape) > 1 else ()
+
+
 def reward_column(rewards: Sequence[Any]) -> np.ndarray:
     """(N,) float32; rewards that are vectors give (N, ...)."""
     try:

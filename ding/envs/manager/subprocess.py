@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ding.envs.base_env import StepByEnv
-from ding.envs.manager.interface import EnvManager, EnvState, ResetParam
+from ding.envs.manager.old_interface import EnvManager, EnvState, ResetParam
 from ding.envs.manager.workers.channel import DONE, Command
 from ding.envs.manager.workers.crew import Crew, Member, Plan
 from ding.envs.manager.workers.crewed import CrewedEnvManager

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ding.envs.gym_env import DingEnvWrapper
-from ding.envs.manager.interface import EnvManager, EnvState, ResetParam
+from ding.envs.manager.old_interface import EnvManager, EnvState, ResetParam
 from ding.envs.manager.vector.seeds import EnvSeeds
 from ding.envs.manager.vector.simulators import Simulators
 from ding.utils.errors import DingError

@@ -16,7 +16,7 @@ from ding.envs.base_env import StepByEnv, VecStep
 from ding.envs.manager.columns import RowError, has_nan, nan_message
 from ding.envs.manager.deadline import check_deadlines_possible, deadline
 from ding.envs.manager.flight.file import fault_kind
-from ding.envs.manager.interface import UNPICKLABLE, EnvState, ResetParam
+from ding.envs.manager.old_interface import UNPICKLABLE, EnvState, ResetParam
 from ding.envs.manager.vector.columns import fitting_actions
 from ding.envs.manager.vector.envs import VectorEnvs
 from ding.envs.manager.vector.failures import (

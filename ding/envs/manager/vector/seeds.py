@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from ding.envs.base_env import BaseEnv
-from ding.envs.manager.interface import seed_after
+from ding.envs.manager.slot import seed_after
 
 
 class EnvSeeds:

@@ -14,7 +14,7 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from ding.envs.manager.columns import obs_columns
-from ding.envs.manager.interface import seed_after
+from ding.envs.manager.slot import seed_after
 from ding.envs.manager.vector.columns import (
     InfoRows,
     QuickMultiDiscrete,

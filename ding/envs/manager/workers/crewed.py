@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ding.envs.manager.deadline import EnvTimeoutError
-from ding.envs.manager.interface import EnvManager, EnvState, ResetParam, seed_after
+from ding.envs.manager.old_interface import EnvManager, EnvState, ResetParam
+from ding.envs.manager.slot import seed_after
 from ding.envs.manager.workers.channel import ANSWER, DONE, Answer, Command, Fault, Phase
 from ding.envs.manager.workers.crew import Crew, Member
 from ding.envs.manager.workers.remote import Calls

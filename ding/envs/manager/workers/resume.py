@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ding.envs.manager.interface import EnvState
+from ding.envs.manager.old_interface import EnvState
 from ding.utils.errors import EnvError
 
 if TYPE_CHECKING:
