@@ -133,6 +133,15 @@ def leaves(tree: Any, field: str) -> Iterator[tuple[str, Any]]:
         yield field, tree
 
 
+def put_rows(tree: Any, index: Any, part: Any) -> None:
+    """Write rows into every column of a tree."""
+    if isinstance(tree, (dict, tuple)):
+        for key in tree if isinstance(tree, dict) else range(len(tree)):
+            put_rows(tree[key], index, part[key])
+    else:
+        tree[index] = part
+
+
 def has_nan(tree: Any) -> bool:
     if type(tree) is np.ndarray:
         if tree.dtype.kind != "f" or not tree.size:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import pickle
+import weakref
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,11 +18,11 @@ from easydict import EasyDict
 
 from ding.envs.base_env import StepByEnv
 from ding.envs.manager.env_access import ReferenceEnv, attribute_values
-from ding.envs.manager.faults import Fault
+from ding.envs.manager.failures import FailurePolicy
 from ding.envs.manager.flight.recorder import FlightRecorder
-from ding.envs.manager.slot import EnvState, Instance, Slot, SlotTable
+from ding.envs.manager.slot import EnvState, Slot, SlotTable
 from ding.utils.batch import ByEnv, take
-from ding.utils.errors import ConfigError, EnvError
+from ding.utils.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
@@ -85,13 +85,15 @@ class EnvManager(ABC):
                 f"env.manager.retry_type: 'reset' or 'renew', not {retry_type!r}"
             )
         self._env_fn = list(env_fn)
-        self._max_retry = max(int(self._cfg["max_retry"]), 1)
         self._slots = SlotTable(len(env_fn), self._cfg)
         self._all_ids = self._slots.all_ids
         self._reference = ReferenceEnv(self._env_fn[0])
         self._warned_unpicklable = False
         self._flights = FlightRecorder(len(env_fn), self._env_fn, self._cfg)
-        self.faults: Counter[str] = Counter()
+        # A bound method would keep the manager alive until the garbage collector finds the cycle.
+        close = weakref.WeakMethod(self.close)
+        self._failures = FailurePolicy(self._slots, self._flights, self._cfg, close)
+        self.faults: Counter[str] = self._failures.counts
 
     @abstractmethod
     def step(self, actions: Mapping[int, Any]) -> StepByEnv: ...
@@ -251,38 +253,6 @@ class EnvManager(ABC):
         for slot, state in zip(self._slots, states, strict=True):
             if state in (EnvState.DONE, EnvState.NEED_RESET, EnvState.ERROR):
                 self._slots.enter(slot, state)
-
-    def _step_failed(self, slot: Slot, fault: Fault) -> EnvError | None:
-        """Drop an episode; the error to raise if too many steps in a row failed."""
-        if fault.kind != "lost":
-            slot.failures += 1
-            self._slots.any_failures = True
-            if slot.failures >= self._max_retry:
-                self._slots.enter(slot, EnvState.ERROR)
-                return fault.failure(self._report(slot, fault))
-        logger.warning("Dropping an episode: %s", self._report(slot, fault))
-        self._slots.enter(slot, EnvState.RESET)
-        return None
-
-    def _reset_failed(self, slot: Slot, instance: Instance, fault: Fault) -> None:
-        """Count an attempt at a reset; after the last one close the manager and raise."""
-        if fault.kind in ("raised", "nan", "shape"):
-            self.faults["reset"] += 1
-            fault = replace(fault, kind="reset")
-        instance.attempts += 1
-        if instance.attempts < self._max_retry:
-            logger.warning("Trying again: %s", self._report(slot, fault))
-            return
-        headline = (
-            f"Env {slot.env_id} reset has exceeded max retries({self._max_retry}), "
-            f"and the latest exception is: {fault.shown}"
-        )
-        failure = fault.failure(self._report(slot, fault, headline))
-        self.close()
-        raise failure
-
-    def _report(self, slot: Slot, fault: Fault, headline: str | None = None) -> str:
-        return self._flights.report(slot.env_id, fault, headline)
 
     @property
     def ready_obs(self) -> ByEnv:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -72,11 +72,12 @@ class BaseEnvManager(EnvManager):
         return self._columns
 
     def _reset_slots(self, slots: Sequence[Slot]) -> None:
-        columns = [self._reset_env(slot) for slot in slots]
-        first = self._obs_columns().joined(columns)
+        parts = [self._reset_env(slot) for slot in slots]
+        columns = self._obs_columns()
+        first = columns.joined(parts)
         ids = [slot.env_id for slot in slots]
         whole = self._obs is None or ids == self._all_ids.tolist()
-        self._obs = first if whole else self._obs_columns().replaced(self._obs, ids, first)
+        self._obs = first if whole else columns.replaced(self._obs, ids, first)
 
     def _reset_env(self, slot: Slot) -> Any:
         """Column of the first observation, after as many attempts as the config allows."""
@@ -89,7 +90,7 @@ class BaseEnvManager(EnvManager):
                     self._renew(slot)
                 column = self._reset_once(slot)
             except Exception as error:  # An env may raise anything.
-                self._reset_failed(slot, instance, fault_of(error, Phase.RESET))
+                self._failures.reset_failed(slot, instance, fault_of(error, Phase.RESET))
                 continue
             self._slots.enter(slot, EnvState.RUN)
             return column
@@ -101,8 +102,11 @@ class BaseEnvManager(EnvManager):
             instance.seed_is_due = False
         self._flights.began(i, slot.reset_kwargs)
         try:
-            with self._deadline("reset", i):
+            if self._cfg["reset_timeout"] is None:
                 obs = env.reset(**slot.reset_kwargs)
+            else:
+                with deadline(self._cfg["reset_timeout"], f"reset of env {i}"):
+                    obs = env.reset(**slot.reset_kwargs)
         finally:
             self._flights.told(i, getattr(env, "episode_seed", None))
         return stack_checked(self._obs_columns(), [obs])
@@ -122,10 +126,6 @@ class BaseEnvManager(EnvManager):
             slot.renewed(slot.instance)
             self._set_replay_path(slot)
 
-    def _deadline(self, what: str, i: int) -> AbstractContextManager[None]:
-        seconds = self._cfg[f"{what}_timeout"]
-        return nullcontext() if seconds is None else deadline(seconds, f"{what} of env {i}")
-
     def step(self, actions: Mapping[int, Any]) -> StepByEnv:
         """One step in every env that `actions` names; where an episode ends the next one begins."""
         ids, stacked = self._slots.admit(actions)
@@ -144,15 +144,15 @@ class BaseEnvManager(EnvManager):
 
     def _step_envs(self, ids: list[int], actions: list[Any]) -> list[BaseEnvTimestep]:
         envs, steps = self._envs, list[BaseEnvTimestep]()
-        pairs = zip(ids, actions, strict=True)
+        limit, pairs = self._cfg["step_timeout"], zip(ids, actions, strict=True)
         while len(steps) < len(ids):
             # One `try` for all: the iterator goes on behind the env that failed.
             try:
-                if self._cfg["step_timeout"] is None:
+                if limit is None:
                     for i, action in pairs:
                         steps.append(envs[i].step(action))
                 for i, action in pairs:
-                    with self._deadline("step", i):
+                    with deadline(limit, f"step of env {i}"):
                         steps.append(envs[i].step(action))
             except Exception as error:  # An env may raise anything.
                 steps.append(self._broken_step(i, error))
@@ -220,7 +220,7 @@ class BaseEnvManager(EnvManager):
         for i, fault in faults.items():
             self.faults[fault.kind] += 1
             slot = self._slots[i]
-            too_many = self._step_failed(slot, fault)
+            too_many = self._failures.step_failed(slot, fault)
             failure = failure or too_many
             if too_many is None:
                 self._renew(slot)

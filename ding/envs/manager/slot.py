@@ -20,6 +20,7 @@ only `SlotTable.enter` moves a slot. N is the number of slots.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
@@ -40,17 +41,14 @@ class EnvState(IntEnum):
     NEED_RESET = 6
 
 
-_NEXT: dict[EnvState, frozenset[EnvState]] = {
-    EnvState.VOID: frozenset({EnvState.INIT}),
-    EnvState.INIT: frozenset({EnvState.RESET}),
-    EnvState.RESET: frozenset({EnvState.RUN, EnvState.ERROR}),
-    EnvState.RUN: frozenset(
-        {EnvState.RESET, EnvState.NEED_RESET, EnvState.DONE, EnvState.ERROR},
-    ),
-    EnvState.NEED_RESET: frozenset({EnvState.RESET}),
-    EnvState.DONE: frozenset({EnvState.RESET}),
-    EnvState.ERROR: frozenset({EnvState.RESET}),
-}
+# By the number of the present state. A tuple is searched by identity, a set would hash the enum.
+_NEXT: tuple[tuple[EnvState, ...], ...] = (
+    (EnvState.INIT,),
+    (EnvState.RESET,),
+    (EnvState.RESET, EnvState.NEED_RESET, EnvState.DONE, EnvState.ERROR),
+    (EnvState.RUN, EnvState.ERROR),
+    *((EnvState.RESET,),) * 3,
+)
 
 
 @dataclass
@@ -161,6 +159,8 @@ class SlotTable:
         per_slot = range(2 if cfg.get("spare_envs") else 1)
         self._slots = [Slot(i, [Instance(i + k * count) for k in per_slot]) for i in range(count)]
         self.all_ids = np.arange(count)
+        self.lock = threading.RLock()
+        """Guards slots whose events and commands come from several threads."""
         self.clear()
 
     def clear(self) -> None:
@@ -250,6 +250,9 @@ class SlotTable:
             raise RuntimeError("the env manager is not launched: call launch() first")
 
     def check_waiting(self, ids: list[Any]) -> None:
+        is_known = len(ids) == 1 and type(ids[0]) is int and 0 <= ids[0] < len(self)
+        if is_known and self.waiting.item(ids[0]):
+            return
         self.check_known(ids)
         if len(set(ids)) < len(ids):
             raise ValueError(f"step() got several actions for one env: {ids}")

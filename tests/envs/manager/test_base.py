@@ -610,7 +610,7 @@ def test_factories() -> None:
     assert get_env_manager_cls({}) is BaseEnvManager
     manager = create_env_manager({"type": "base", "max_retry": 0}, [CountingEnv])
     assert manager.env_num == 1
-    assert manager._max_retry == 1
+    assert manager._failures.max_retry == 1
     with pytest.raises(DingError, match="unknown env_manager 'bas'; did you mean 'base'"):
         get_env_manager_cls({"type": "bas"})
     assert BaseEnvManager.default_config().cfg_type == "BaseEnvManagerDict"

@@ -8,12 +8,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from ding.envs.manager.columns import RowError
-from ding.envs.manager.workers.shared import (
+from ding.envs.manager.columns import RowError, reward_shape
+from ding.envs.manager.workers.shared_block import (
     ColumnSpec,
     RewardWriter,
     SharedBlock,
-    reward_spec,
     row_writer,
     space_specs,
 )
@@ -45,9 +44,9 @@ def test_specs_of_spaces() -> None:
         gym.spaces.Dict({}),
     ):
         assert space_specs(space, 2) is None
-    assert reward_spec(None, 2).shape == (2,)
-    assert reward_spec(gym.spaces.Box(0, 1, (1,)), 2).shape == (2,)
-    assert reward_spec(gym.spaces.Box(0, 1, (3,)), 2).shape == (2, 3)
+    assert reward_shape(None) == ()
+    assert reward_shape(gym.spaces.Box(0, 1, (1,))) == ()
+    assert reward_shape(gym.spaces.Box(0, 1, (3,))) == (3,)
 
 
 def write(block: SharedBlock) -> None:
