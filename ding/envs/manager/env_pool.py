@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ding.envs.manager.gym_vector import check_wrappers
-from ding.envs.manager.old_interface import EnvManager
+from ding.envs.manager.interface import EnvManager
 from ding.envs.manager.vector.columns import InfoRows, fitted, map_actions
 from ding.envs.manager.vector.manager import VectorEnvManager
 from ding.envs.manager.vector.simulators import MakeVector, Outcome, Seeds, Simulators

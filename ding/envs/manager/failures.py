@@ -43,7 +43,9 @@ class FailurePolicy:
         self._slots.enter(slot, EnvState.RESET)
         return None
 
-    def reset_failed(self, slot: Slot, instance: Instance, fault: Fault) -> None:
+    def reset_failed(
+        self, slot: Slot, instance: Instance, fault: Fault, subject: str | None = None
+    ) -> None:
         """Count an attempt at a reset; after the last one close the manager and raise."""
         if fault.kind in ("raised", "nan", "shape"):
             self.counts["reset"] += 1
@@ -53,7 +55,7 @@ class FailurePolicy:
             logger.warning("Trying again: %s", self._flights.report(slot.env_id, fault))
             return
         headline = (
-            f"Env {slot.env_id} reset has exceeded max retries({self.max_retry}), "
+            f"{subject or f'Env {slot.env_id}'} reset has exceeded max retries({self.max_retry}), "
             f"and the latest exception is: {fault.shown}"
         )
         failure = fault.failure(self._flights.report(slot.env_id, fault, headline))

@@ -11,7 +11,7 @@ import gymnasium as gym
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from ding.envs.gym_env import DingEnvWrapper
-from ding.envs.manager.old_interface import EnvManager
+from ding.envs.manager.interface import EnvManager
 from ding.envs.manager.vector.manager import VectorEnvManager
 from ding.envs.manager.vector.simulators import Seeds, Simulators, simulators
 from ding.envs.packages import missing_simulator, register_package

@@ -242,9 +242,7 @@ class EnvManager(ABC):
 
     def _begin_anew(self) -> None:
         """New episodes, and with dynamic seeds other ones than the run began with."""
-        states = [slot.state for slot in self._slots]
-        for slot in self._slots:
-            slot.state = EnvState.VOID
+        states = self._slots.withdraw()
         self._open()
         for slot in self._slots:
             slot.draw_new_seeds()

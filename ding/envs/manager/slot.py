@@ -171,6 +171,8 @@ class SlotTable:
         self.ready: np.ndarray | None = None
         """Ids of the envs that wait for an action; None after a change."""
         self.any_failures = False
+        self.n_reset = 0
+        """Slots in state RESET."""
         self.is_open = False
 
     def __len__(self) -> int:
@@ -188,6 +190,7 @@ class SlotTable:
         return sorted(pairs, key=lambda pair: pair[1].number)
 
     def enter(self, slot: Slot, state: EnvState) -> None:
+        self.n_reset += (state is EnvState.RESET) - (slot.state is EnvState.RESET)
         slot.enter(state)
         self.waiting[slot.env_id] = state is EnvState.RUN and not self.busy[slot.env_id]
         self.ready = None
@@ -200,6 +203,10 @@ class SlotTable:
             return False
         self.enter(slot, EnvState.RESET if self.auto_reset else EnvState.NEED_RESET)
         return self.auto_reset
+
+    def goes_on(self, slot: Slot, abnormal: bool) -> bool:
+        """Whether another episode follows by itself when this one ends."""
+        return self.auto_reset and slot.episodes + (not abnormal) < self.episode_num
 
     def ready_ids(self) -> np.ndarray:
         ids = self.ready
@@ -262,6 +269,14 @@ class SlotTable:
                 ready = np.flatnonzero(self.waiting).tolist()
                 raise RuntimeError(f"env {i} cannot step: it {state}, not RUN (ready are {ready})")
 
+    def withdraw(self) -> list[EnvState]:
+        """Make all slots VOID, with what else they hold; the states before."""
+        states = [slot.state for slot in self._slots]
+        for slot in self._slots:
+            slot.state = EnvState.VOID
+        self.waiting[:], self.ready, self.n_reset = False, None, 0
+        return states
+
     def state_dict(self) -> list[dict[str, Any]]:
         return [slot.state_dict() for slot in self._slots]
 
@@ -275,6 +290,7 @@ class SlotTable:
         for slot, record in zip(self._slots, saved, strict=True):
             slot.load_state_dict(record)
         self.waiting[:] = [slot.state is EnvState.RUN for slot in self._slots]
+        self.n_reset = sum(slot.state is EnvState.RESET for slot in self._slots)
         self.any_failures = any(slot.failures for slot in self._slots)
 
 
