@@ -194,7 +194,12 @@ def reward_column(rewards: Sequence[Any]) -> np.ndarray:
         column = np.array(rewards, dtype=np.float32)
     except (ValueError, TypeError):
         column = _mixed_rewards(rewards)
-    return column.ravel() if column.ndim > 1 and column.size == len(column) else column
+    return as_numbers(column)
+
+
+def as_numbers(rewards: np.ndarray) -> np.ndarray:
+    """Rewards that are arrays of one number, as numbers; others as they are."""
+    return rewards.ravel() if rewards.ndim > 1 and rewards.size == len(rewards) else rewards
 
 
 def _mixed_rewards(rewards: Sequence[Any]) -> np.ndarray:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -11,10 +12,10 @@ import pytest
 from ding.envs.manager.columns import RowError, reward_shape
 from ding.envs.manager.workers.shared_block import (
     ColumnSpec,
-    RewardWriter,
     SharedBlock,
     row_writer,
     space_specs,
+    write_reward,
 )
 
 SPACE = gym.spaces.Dict(
@@ -108,7 +109,7 @@ def test_parts_of_trees_are_named() -> None:
 
 def test_rewards_are_checked() -> None:
     one = np.zeros(2, dtype=np.float32)
-    put = RewardWriter(one)
+    put = partial(write_reward, one)
     for reward in (1.5, np.float64(1.5), np.array([1.5])):
         put(1, reward)
         assert one.tolist() == [0, 1.5]

@@ -22,7 +22,7 @@ from gymnasium import spaces
 
 from ding.envs.base_env import StepByEnv, VecStep
 from ding.envs.gym_env import DingEnvWrapper
-from ding.envs.manager.columns import RowError, has_nan, leaves, nan_message
+from ding.envs.manager.columns import RowError, as_numbers, has_nan, leaves, nan_message
 from ding.envs.manager.env_access import VALUE
 from ding.envs.manager.faults import Phase, check_deadlines_possible, deadline, fault_of
 from ding.envs.manager.flight.file import place_in
@@ -232,11 +232,11 @@ class VectorEnvManager(EnvManager):
         else:
             with self._deadline("step"):
                 out = simulators.step(asked, columns)
+        out = out._replace(reward=as_numbers(out.reward), abnormal=out.info.flags("abnormal"))
         if out.reward.shape[:1] != ids.shape:
             raise RowError(f"rewards of {len(ids)} envs have the shape {out.reward.shape}")
         if has_nan(out.obs) or has_nan(out.reward):
             raise NaNError(_rows_with_nan((out.obs, out.reward), ids))
-        out = out._replace(abnormal=out.info.flags("abnormal"))
         return self._reset_over(out, ids) if out.over else out
 
     def _reset_over(self, out: Outcome, ids: np.ndarray) -> Outcome:

@@ -187,18 +187,13 @@ class TreeWriter:
             raise RowError(f"{self.columns.field} does not fit its space: {error!r}") from error
 
 
-class RewardWriter:
-    def __init__(self, column: np.ndarray) -> None:
-        self.column = column
-
-    def __call__(self, number: int, reward: Any) -> None:
-        if type(reward) is not float or reward != reward:
-            rewards = reward_column([reward])
-            check_rewards(rewards)
-            if rewards.shape[1:] != self.column.shape[1:]:
-                raise RowError(
-                    f"reward has shape {rewards.shape[1:]}, but the reward space declares "
-                    f"{self.column.shape[1:]}"
-                )
-            reward = rewards[0]
-        self.column[number] = reward
+def write_reward(column: np.ndarray, number: int, reward: Any) -> None:
+    """Check a reward against its column and write it."""
+    rewards = reward_column([reward])
+    check_rewards(rewards)
+    if rewards.shape[1:] != column.shape[1:]:
+        raise RowError(
+            f"reward has shape {rewards.shape[1:]}, but the reward space declares "
+            f"{column.shape[1:]}"
+        )
+    column[number] = rewards[0]

@@ -39,9 +39,9 @@ from ding.envs.manager.workers.channel import (
 from ding.envs.manager.workers.shared_block import (
     INFO_BYTES,
     Fd,
-    RewardWriter,
     SharedBlock,
     row_writer,
+    write_reward,
 )
 from ding.utils.batch import take, tree_map
 
@@ -120,7 +120,7 @@ class EnvWorker:
             self._write_obs = row_writer(space, block["obs"])
             self._write_first = row_writer(space, block["first"])
         self._rewards = block["reward"]
-        self._write_reward = RewardWriter(self._rewards)
+        self._rewards_are_numbers = self._rewards.ndim == 1
         self._flags, self._may_reset = block["flags"], block["may_reset"]
         self._info, self._info_size = block["info"], block["info_size"]
         self._running, self._started = block["running"], block["started"]
@@ -203,10 +203,10 @@ class EnvWorker:
             self._write_obs(row, obs)
         else:
             stack_checked(self._columns, [obs])
-        if type(reward) is float and reward == reward:
+        if type(reward) is float and reward == reward and self._rewards_are_numbers:
             self._rewards[row] = reward
         else:
-            self._write_reward(row, reward)
+            write_reward(self._rewards, row, reward)
         done = bool(done)
         if self._write_obs is None:
             self._flags[row] = flags_of(done, info)
