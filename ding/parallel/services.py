@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ding.envs import get_vec_env_setting, manager_of
-from ding.envs.manager.interface import seed_after
+from ding.envs.manager.slot import seed_after
 from ding.parallel.together import (
     NoLog,
     begin_alike,

@@ -1,6 +1,6 @@
 """Memory that the processes of one env manager share, laid out by the envs' spaces.
 
-U is the number of units: envs that really exist (with spare envs, two for every env id).
+U is the number of env instances (with spare envs, two for every env id).
 """
 
 from __future__ import annotations
@@ -19,13 +19,22 @@ from gymnasium import spaces
 from ding.envs.manager.columns import (
     ObsColumns,
     RowError,
+    check_rewards,
     has_nan,
     nan_message,
     obs_columns,
     reward_column,
+    reward_shape,
 )
 
 _ALIGNMENT = 64
+INFO_BYTES = 512
+
+
+class EnvSpaces(NamedTuple):
+    observation_space: Any
+    action_space: Any
+    reward_space: Any
 
 
 class ColumnSpec(NamedTuple):
@@ -111,9 +120,29 @@ def space_specs(space: Any, count: int) -> Any:
     return ColumnSpec((count, *space.shape), dtype) if dtype.kind in "biufc" else None
 
 
-def reward_spec(space: Any, count: int) -> ColumnSpec:
-    shape = tuple(getattr(space, "shape", None) or ())
-    return ColumnSpec((count, *(shape if np.prod(shape) > 1 else ())), np.dtype(np.float32))
+def worker_block(envs: EnvSpaces, count: int, workers: int, *, shared: bool) -> SharedBlock:
+    """The memory of a pool with `count` envs; observations and actions only if `shared`."""
+    fields: dict[str, Any] = {
+        "reward": ColumnSpec((count, *reward_shape(envs.reward_space)), np.dtype(np.float32)),
+        "flags": ColumnSpec((count,), np.dtype(np.uint8)),
+        "may_reset": ColumnSpec((count,), np.dtype(np.uint8)),
+        "info": ColumnSpec((count, INFO_BYTES), np.dtype(np.uint8)),
+        "info_size": ColumnSpec((count,), np.dtype(np.int32)),
+        "episode_seed": ColumnSpec((count,), np.dtype(np.int64)),
+        "reset_seconds": ColumnSpec((count, 3), np.dtype(np.float64)),
+        "running": ColumnSpec((workers,), np.dtype(np.int32)),
+        "started": ColumnSpec((workers,), np.dtype(np.float64)),
+    }
+    obs = space_specs(envs.observation_space, count) if shared else None
+    if obs is not None:
+        fields |= {"obs": obs, "first": obs}
+    action = space_specs(envs.action_space, count) if shared else None
+    if action is not None:
+        fields["action"] = action
+    block = SharedBlock(fields)
+    for name, nothing in (("running", -1), ("reset_seconds", np.inf), ("episode_seed", -1)):
+        block[name][:] = nothing
+    return block
 
 
 Writer = Callable[[int, Any], None]
@@ -132,13 +161,13 @@ class LeafWriter:
         self.dtype, self.shape = column.dtype, column.shape[1:]
         self.is_float = column.dtype.kind == "f"
 
-    def __call__(self, unit: int, row: Any) -> None:
+    def __call__(self, number: int, row: Any) -> None:
         if type(row) is not np.ndarray or row.dtype != self.dtype or row.shape != self.shape:
             row = np.asarray(self.columns.stack([row])[0])
         # The product is the quickest look at many numbers; infinities and overflow look bad too.
         if self.is_float and not isfinite(np.vdot(row, row)) and has_nan(row):
             raise RowError(nan_message(self.columns.field))
-        self.column[unit] = row
+        self.column[number] = row
 
 
 class TreeWriter:
@@ -149,28 +178,22 @@ class TreeWriter:
             (key, row_writer(space[key], part, f"{field}[{key!r}]")) for key, part in parts
         ]
 
-    def __call__(self, unit: int, row: Any) -> None:
+    def __call__(self, number: int, row: Any) -> None:
         try:
             for key, write in self.writers:
-                write(unit, row[key])
+                write(number, row[key])
         except (KeyError, IndexError, TypeError) as error:
             self.columns.stack([row])  # Says what is missing.
             raise RowError(f"{self.columns.field} does not fit its space: {error!r}") from error
 
 
-class RewardWriter:
-    def __init__(self, column: np.ndarray) -> None:
-        self.column = column
-
-    def __call__(self, unit: int, reward: Any) -> None:
-        if type(reward) is not float or reward != reward:
-            rewards = reward_column([reward])
-            if has_nan(rewards):
-                raise RowError(nan_message("reward"))
-            if rewards.shape[1:] != self.column.shape[1:]:
-                raise RowError(
-                    f"reward has shape {rewards.shape[1:]}, but the reward space declares "
-                    f"{self.column.shape[1:]}"
-                )
-            reward = rewards[0]
-        self.column[unit] = reward
+def write_reward(column: np.ndarray, number: int, reward: Any) -> None:
+    """Check a reward against its column and write it."""
+    rewards = reward_column([reward])
+    check_rewards(rewards)
+    if rewards.shape[1:] != column.shape[1:]:
+        raise RowError(
+            f"reward has shape {rewards.shape[1:]}, but the reward space declares "
+            f"{column.shape[1:]}"
+        )
+    column[number] = rewards[0]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ding.envs.manager.deadline import check_deadlines_possible, deadline
+from ding.envs.manager.faults import check_deadlines_possible, deadline
 from ding.utils.errors import DingError
 
 
