@@ -24,7 +24,7 @@ from ding.parallel.together import (
     own_address,
 )
 from ding.policy import create_policy, get_random_policy
-from ding.torch_utils.group import (
+from ding.torch_utils.distributed import (
     Group,
     GroupError,
     cancel_meeting,
