@@ -13,17 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ding.model.action_mask import masked
 from ding.model.wrapper import IModelWrapper
 
 Eps = float | Tensor | Mapping[int, float] | Sequence[float]
-
-
-def masked(logit: Tensor, mask: Tensor | None) -> Tensor:
-    """The lowest number where the mask is zero; a new tensor."""
-    if mask is None:
-        return logit
-    mask = torch.as_tensor(mask, device=logit.device)
-    return logit.masked_fill(mask == 0, torch.finfo(logit.dtype).min)
 
 
 def argmax(logit: Tensor, mask: Tensor | None = None) -> Tensor:

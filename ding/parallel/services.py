@@ -27,7 +27,7 @@ from ding.pipeline.batches import ReplayBatches
 from ding.pipeline.learning import train_on
 from ding.pipeline.source import Collected, CollectorSource
 from ding.policy import ActingState, Statistics, create_policy
-from ding.torch_utils.group import (
+from ding.torch_utils.distributed import (
     Group,
     GroupError,
     cancel_meeting,

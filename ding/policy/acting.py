@@ -11,14 +11,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
 from threadpoolctl import ThreadpoolController
 from torch import nn
 
-from ding.model.numpy_models import numpy_policy
-from ding.torch_utils.data_helper import to_ndarray
-from ding.utils.batch import tree_map
-from ding.utils.data.collate_fn import as_tensor
+from ding.model.numpy_forward import NumpyForward
 
 Forward = Callable[[Any], dict[str, Any]]
 
@@ -26,24 +22,9 @@ _LOG_SQRT_2PI = np.float32(0.5 * np.log(2 * np.pi))
 
 
 def acting_model(model: nn.Module, mode: str | None = None) -> Forward:
-    """`model(obs, mode)` for stacked observations: arrays in, arrays out, no gradients.
-
-    At a handful of envs NumPy takes a fifth of torch's time; models it can't run go through torch.
-    Call it after the optimizer was made: the NumPy version reads the memory of the weights.
-    """
+    """`model(obs, mode)` for stacked observations: arrays in, arrays out, no gradients."""
     _use_one_blas_thread()
-    in_numpy = numpy_policy(model, mode)
-    if in_numpy is not None:
-        return in_numpy
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    kwargs = {} if mode is None else {"mode": mode}
-
-    def in_torch(obs: Any) -> dict[str, Any]:
-        with torch.no_grad():
-            inputs = tree_map(lambda leaf: as_tensor(leaf).to(device), obs)
-            return to_ndarray(model(inputs, **kwargs))
-
-    return in_torch
+    return NumpyForward(model, mode)
 
 
 def eval_view(model: nn.Module) -> nn.Module:

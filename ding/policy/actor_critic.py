@@ -19,7 +19,7 @@ from ding.policy.base import Policy
 from ding.policy.config import CollectConfig, PolicyConfig
 from ding.rl_utils.gae import gae_advantages
 from ding.torch_utils import Adam
-from ding.torch_utils.group import own_rows, worked_out_together
+from ding.torch_utils.distributed import own_rows, worked_out_together
 from ding.torch_utils.running_statistics import RunningScale
 from ding.utils.batch import Batch, ByEnv, Rows, columns_of, gather, length, stacked_of, take
 from ding.utils.errors import ConfigError

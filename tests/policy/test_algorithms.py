@@ -78,7 +78,10 @@ def test_dqn_target_assign_and_momentum() -> None:
     ):
         assert torch.allclose(new, old + 0.25 * (source - old), atol=1e-6)
     default: Any = policy_of("dqn")
-    assert default._target._freq == 100
+    losses_of(default, batch, 99)
+    assert distance(default) > 0
+    losses_of(default, batch, 1)
+    assert distance(default) == 0
 
 
 def test_dqn_epsilon_falls_with_env_steps() -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from ding.torch_utils import Adam, AdamW, GradientStep, PopArt, RMSprop
-from ding.torch_utils.group import (
+from ding.torch_utils.distributed import (
     Group,
     GroupError,
     cancel_meeting,
