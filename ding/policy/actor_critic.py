@@ -17,7 +17,8 @@ from ding.policy.acting import acting_model
 from ding.policy.actions import ActionKind, action_kind, usable
 from ding.policy.base import Policy
 from ding.policy.config import CollectConfig, PolicyConfig
-from ding.rl_utils.gae import gae_advantages
+from ding.rl_utils.adder import terminated
+from ding.rl_utils.gae import flat_advantages
 from ding.torch_utils import Adam
 from ding.torch_utils.group import own_rows, worked_out_together
 from ding.torch_utils.running import RunningScale
@@ -148,24 +149,18 @@ class ActorCriticPolicy(Policy):
     def _with_advantage(self, steps: Batch) -> Batch:
         """Add columns value, advantage and return, by the critic as it is now."""
         scale = np.float32(self._return_scale.std)
-        done, end = steps["done"], ends_of(steps)
+        end = ends_of(steps)
         value, last_value = self._values(steps, end)
         value = value * scale
         next_value = np.empty_like(value)
         next_value[:-1] = value[1:]
         # Where a piece ends the next row is another episode: value the true last observation.
         next_value[end] = last_value * scale
-        terminated = done & ~steps["truncated"] if "truncated" in steps else done
-        if self.cfg.learn.ignore_done:
-            terminated = np.zeros_like(terminated)
-        advantage = gae_advantages(
-            steps["reward"],
-            value,
-            next_value,
-            terminated,
-            end,
-            self.cfg.discount_factor,
-            self.cfg.collect.gae_lambda,
+        gamma, lambda_ = self.cfg.discount_factor, self.cfg.collect.gae_lambda
+        discount = np.where(terminated(steps, self.cfg.learn.ignore_done), 0.0, gamma)
+        decay = np.where(end, 0.0, gamma * lambda_)
+        advantage = flat_advantages(
+            steps["reward"], value, next_value, discount=discount, decay=decay
         )
         return {**steps, "value": value, "advantage": advantage, "return": advantage + value}
 

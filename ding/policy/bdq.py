@@ -12,13 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from ding.policy.acting import epsilon_greedy
 from ding.policy.dqn import DQNPolicy
-from ding.rl_utils.td import q_nstep_td_data
-from ding.rl_utils.td_q import bdq_nstep_td_error
+from ding.rl_utils.td import at_action, branching_target, weighted_mean
 from ding.utils.batch import Batch, ByEnv, stacked_of
 from ding.utils.errors import ConfigError
 
@@ -48,19 +46,11 @@ class BDQPolicy(DQNPolicy):
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         q = self._model(batch["obs"])["logit"]  # (B, D, A)
         output, best = self._next(batch)
-        data = q_nstep_td_data(
-            q=q,
-            next_n_q=output["logit"],
-            action=batch["action"],
-            next_n_action=best,
-            reward=batch["reward"],
-            done=torch.zeros_like(batch["reward"]),  # `discount` knows
-            weight=batch.get("weight"),
-        )
-        gamma, discount = self.cfg.discount_factor, batch["discount"]
-        loss, squared = bdq_nstep_td_error(data, gamma, cum_reward=True, value_gamma=discount)
+        next_q = at_action(output["logit"], best)  # (B, D)
+        target = branching_target(batch["reward"], batch["discount"], next_q, mean=False)
+        squared = (target - at_action(q, batch["action"])).square().mean(dim=-1)  # (B,)
         metrics = {"q_value": q.detach().mean(), "priority": squared.detach().sqrt()}
-        return loss, metrics
+        return weighted_mean(squared, batch.get("weight")), metrics
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr", "total_loss", "q_value"]

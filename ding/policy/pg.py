@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ding.policy.actor_critic import ActorCriticPolicy, check_on_policy, learned
+from ding.policy.actor_critic import ActorCriticPolicy, check_on_policy, ends_of, learned
 from ding.policy.base import takes_all_envs
 from ding.policy.config import CollectConfig, LearnConfig, PolicyConfig, check_samples, one_of
-from ding.rl_utils.gae import gae_advantages
+from ding.rl_utils.adder import terminated
+from ding.rl_utils.scan import flat_scan
 from ding.torch_utils import GradientStep
 from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of
 
@@ -106,15 +107,11 @@ class PGPolicy(ActorCriticPolicy):
     @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
         steps = columns_of(transitions)
-        terminated = steps["done"] & ~steps["truncated"] & (not self.cfg.learn.ignore_done)
-        end = np.array(steps["end"], dtype=bool)
-        end[-1] = True
-        zero, gamma = np.zeros(len(end), dtype=np.float32), self.cfg.discount_factor
-        # With values of zero, advantages to the very end are plain sums of discounted rewards;
-        # with no rewards but a value of one at the end, the discount of what comes after that.
-        return_ = gae_advantages(steps["reward"], zero, zero, terminated, end, gamma, 1.0)
-        after = end.astype(np.float32)
-        rest = gae_advantages(zero, zero, after, terminated, end, gamma, 1.0)
+        gamma, end = self.cfg.discount_factor, ends_of(steps)
+        cut_off = end & ~terminated(steps, self.cfg.learn.ignore_done)
+        decay = np.where(end, 0.0, gamma)
+        return_ = flat_scan(steps["reward"].astype(np.float64), decay)
+        rest = flat_scan(np.where(cut_off, gamma, 0.0), decay)
         return Rows(
             {"obs": steps["obs"], "action": steps["action"], "return": return_, "rest": rest}
         )

@@ -29,7 +29,7 @@ from ding.policy.recurrent import (
     with_state,
 )
 from ding.rl_utils.adder import nstep_transitions
-from ding.rl_utils.td import picked, sequence_returns
+from ding.rl_utils.td import at_action, sequence_returns
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
 from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of, take, tree_map
 from ding.utils.errors import ConfigError
@@ -107,7 +107,7 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
         obs = with_last_obs(batch["obs"], batch["next_obs"], mask)
         q = self._unrolled(self._model, obs, batch)  # (T + 1, B, A)
         target = self._targets(q.detach(), obs, mask, batch)
-        q_taken = picked(q[:-1], batch["action"].T)
+        q_taken = at_action(q[:-1], batch["action"].T)
         td_error = target - q_taken
         learned = self._learned(mask, batch["begins"][:, 0])
         squared = (learned * td_error.square()).sum(dim=0)  # (B,)
@@ -129,7 +129,7 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
         next_q = self._unrolled(self._target.module, obs, batch)
         judge = q if self.cfg.learn.double_q else next_q
         best = usable({"logit": judge, "action_mask": mask_of(obs)}).argmax(dim=-1)
-        value = picked(next_q, best)  # (T + 1, B)
+        value = at_action(next_q, best)  # (T + 1, B)
         if rescaled:
             value = value_inv_transform(value)
         reward, discount = batch["reward"].T, batch["discount"].T

@@ -19,7 +19,7 @@ from ding.policy.acting import epsilon_greedy
 from ding.policy.actions import usable
 from ding.policy.config import at_least
 from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNPolicy
-from ding.rl_utils.td_q import soft_value
+from ding.rl_utils.td import soft_value, td_target
 from ding.utils.batch import Batch, ByEnv, stacked_of
 from ding.utils.errors import ConfigError
 
@@ -65,7 +65,7 @@ class SQLPolicy(DQNPolicy):
     @torch.no_grad()
     def _target_q(self, batch: Batch) -> Tensor:
         next_q = usable(self._target.module(batch["next_obs"]))
-        return batch["reward"] + batch["discount"] * soft_value(next_q, self.cfg.learn.alpha)
+        return td_target(batch["reward"], batch["discount"], soft_value(next_q, self._alpha))
 
     def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
         env_id, obs = stacked_of(data)
