@@ -9,21 +9,36 @@ Letters in shapes: B batch, N envs, D branches, A choices (bins) of each.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 
 from ding.policy.acting import epsilon_greedy
-from ding.policy.dqn import DQNPolicy
+from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNPolicy
 from ding.rl_utils.td import at_action, branching_target, weighted_mean
 from ding.utils.batch import Batch, ByEnv, stacked_of
 from ding.utils.errors import ConfigError
 
 
-class BDQPolicy(DQNPolicy):
-    """DQN whose branches each have their own target and share the value and the encoder."""
+@dataclass(frozen=True, kw_only=True)
+class BDQLearnConfig(DQNLearnConfig):
+    branch_targets: bool = False
+    """Let every branch learn from its own next value (equation 4 of the paper) instead of from the
+    mean over the branches, which the paper chose (equation 6)."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class BDQConfig(DQNConfig):
+    learn: BDQLearnConfig = field(default_factory=BDQLearnConfig)
+
+
+class BDQPolicy(DQNPolicy):
+    """DQN whose branches share the value, the encoder and the target."""
+
+    config_class = BDQConfig
+    cfg: BDQConfig
     action_kinds = ("multi_discrete",)
     keeps_to_masks = False
 
@@ -47,7 +62,8 @@ class BDQPolicy(DQNPolicy):
         q = self._model(batch["obs"])["logit"]  # (B, D, A)
         output, best = self._next(batch)
         next_q = at_action(output["logit"], best)  # (B, D)
-        target = branching_target(batch["reward"], batch["discount"], next_q, mean=False)
+        mean = not self.cfg.learn.branch_targets
+        target = branching_target(batch["reward"], batch["discount"], next_q, mean=mean)
         squared = (target - at_action(q, batch["action"])).square().mean(dim=-1)  # (B,)
         metrics = {"q_value": q.detach().mean(), "priority": squared.detach().sqrt()}
         return weighted_mean(squared, batch.get("weight")), metrics

@@ -21,6 +21,7 @@ from ding.rl_utils.adder import terminated
 from ding.rl_utils.scan import flat_scan
 from ding.torch_utils import GradientStep
 from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of
+from ding.utils.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,9 @@ class PGLearnConfig(LearnConfig):
     entropy_weight: float = 0.01
     baseline: bool = False
     """Subtract the mean return of the collect: less variance, the same expectation."""
+    bootstrap_truncated: bool = False
+    """Value what a time limit cut off by the mean return. REINFORCE has no value: its returns end
+    with the last reward, which makes states close to the limit look worse than they are."""
     grad_clip_type: str | None = "clip_norm"
     grad_clip_value: float | None = 5.0
 
@@ -54,6 +58,11 @@ class PGConfig(PolicyConfig):
         super().__post_init__()
         one_of("policy.action_space", self.action_space, ("discrete", "continuous"))
         check_on_policy(self, "PG")
+        if self.learn.ignore_done and not self.learn.bootstrap_truncated:
+            raise ConfigError(
+                "policy.learn.ignore_done = True: returns of REINFORCE end with the episode all "
+                "the same; set policy.learn.bootstrap_truncated too"
+            )
 
 
 class PGPolicy(ActorCriticPolicy):
@@ -78,7 +87,7 @@ class PGPolicy(ActorCriticPolicy):
 
     def _forward_learn(self, data: Sequence[Any]) -> list[dict[str, Any]]:
         columns = columns_of(data)
-        return_, rest = columns["return"], columns["rest"]
+        return_, rest = columns["return"], columns.get("rest", np.float32(0))
         mean = mean_return(return_, rest)
         target = return_ + rest * mean - (mean if self.cfg.learn.baseline else np.float32(0))
         chosen = {"obs": columns["obs"], "action": columns["action"], "return": target}
@@ -107,14 +116,17 @@ class PGPolicy(ActorCriticPolicy):
     @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
         steps = columns_of(transitions)
-        gamma, end = self.cfg.discount_factor, ends_of(steps)
-        cut_off = end & ~terminated(steps, self.cfg.learn.ignore_done)
-        decay = np.where(end, 0.0, gamma)
-        return_ = flat_scan(steps["reward"].astype(np.float64), decay)
-        rest = flat_scan(np.where(cut_off, gamma, 0.0), decay)
-        return Rows(
-            {"obs": steps["obs"], "action": steps["action"], "return": return_, "rest": rest}
-        )
+        gamma, end, learn = self.cfg.discount_factor, ends_of(steps), self.cfg.learn
+        decay = np.where(end, 0.0, gamma)  # G[t] = r[t] + gamma G[t+1]
+        samples: Batch = {
+            "obs": steps["obs"],
+            "action": steps["action"],
+            "return": flat_scan(steps["reward"].astype(np.float64), decay),
+        }
+        if learn.bootstrap_truncated:
+            cut_off = end & ~terminated(steps, learn.ignore_done)
+            samples["rest"] = flat_scan(np.where(cut_off, gamma, 0.0), decay)
+        return Rows(samples)
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         if self.cfg.deterministic_eval:
@@ -123,8 +135,8 @@ class PGPolicy(ActorCriticPolicy):
         return ByEnv(env_id, {"action": self._actions.sample(self._logit(obs), self._rng)})
 
 
-def mean_return(return_: np.ndarray, rest: np.ndarray) -> np.float32:
-    """The mean of `return_ + rest * mean`: what a limit cut off is worth a mean return, too.
+def mean_return(return_: np.ndarray, rest: np.ndarray | np.float32) -> np.float32:
+    """Mean of `return_ + rest * mean`: what a limit cut off is worth a mean return, too.
 
     `rest` is the discount of what came after the last step of a piece, zero if that was the end.
     Without a critic it is the best guess, and right where all states are worth the same.

@@ -1,6 +1,7 @@
 """R2D2: recurrent Q-learning from replayed sequences with stored states and burn-in.
 
 Kapturowski et al. 2019, https://openreview.net/forum?id=r1lyTjAqYX
+Pohlen et al. 2018 (value rescaling), https://arxiv.org/abs/1805.11593
 
 Steps are collected one by one, each with the state that it was acted from; the replay buffer makes
 sequences of them. Letters in shapes: T steps of a sequence, B batch, N envs, A actions.
@@ -44,7 +45,14 @@ class R2D2LearnConfig(DQNLearnConfig):
     update_per_collect: int = 1
     learning_rate: float = 1e-4
     value_rescale: bool = True
-    """Networks predict values on a scale like that of the square root: no need to clip rewards."""
+    """Networks predict h(value), which grows like the square root: rewards need no clipping."""
+    rescale_eps: float = 1e-3
+    """Linear part of h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x: the paper's. Pohlen et al. 2018,
+    where h comes from, and the default of `value_transform` have 1e-2."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least("policy.learn.rescale_eps", self.rescale_eps, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,16 +133,16 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
     @torch.no_grad()
     def _targets(self, q: Tensor, obs: Any, mask: Tensor, batch: Batch) -> Tensor:
         """(T, B): n-step returns on the scale of the network."""
-        rescaled = self.cfg.learn.value_rescale
+        learn = self.cfg.learn
         next_q = self._unrolled(self._target.module, obs, batch)
-        judge = q if self.cfg.learn.double_q else next_q
+        judge = q if learn.double_q else next_q
         best = usable({"logit": judge, "action_mask": mask_of(obs)}).argmax(dim=-1)
         value = at_action(next_q, best)  # (T + 1, B)
-        if rescaled:
-            value = value_inv_transform(value)
+        if learn.value_rescale:
+            value = value_inv_transform(value, learn.rescale_eps)
         reward, discount = batch["reward"].T, batch["discount"].T
         returns = sequence_returns(reward, discount, value, mask, self.cfg.nstep)
-        return value_transform(returns) if rescaled else returns
+        return value_transform(returns, learn.rescale_eps) if learn.value_rescale else returns
 
     def _learned(self, mask: Tensor, begins: Tensor) -> Tensor:
         """(T, B) floats: which steps count.
