@@ -73,10 +73,9 @@ class BDQPolicy(DQNPolicy):
 
     def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
         env_id, obs = stacked_of(data)
-        q = self._q(obs)["logit"]
         # Every branch explores by itself: the others still act as they would.
-        action = epsilon_greedy(q.reshape(-1, q.shape[-1]), eps, self._rng)
-        return ByEnv(env_id, {"action": action.reshape(q.shape[:-1])})
+        action = epsilon_greedy(self._q(obs)["logit"], eps, self._rng)
+        return ByEnv(env_id, {"action": action})
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)

@@ -198,7 +198,7 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": self._evaluator(env_id, obs)[0].argmax(axis=1)})
+        return ByEnv(env_id, {"action": self._evaluator(env_id, obs)[0].argmax(axis=-1)})
 
 
 def split_burn_in(obs: Any, burn_in: int) -> list[Any]:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ding.policy.acting import epsilon_greedy
+from ding.policy.acting import epsilon_greedy, with_gumbel_noise
 from ding.policy.actions import usable
 from ding.policy.config import at_least
 from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNPolicy
@@ -79,6 +79,4 @@ def epsilon_softmax(
     logit: np.ndarray, eps: float, rng: np.random.Generator, allowed: np.ndarray | None = None
 ) -> np.ndarray:
     """(N, A) to (N,): any action with probability eps, else one drawn from the softmax."""
-    # The greedy choice among logits with Gumbel noise is a draw from their softmax.
-    noisy = logit - np.log(rng.standard_exponential(logit.shape, dtype=np.float32))
-    return epsilon_greedy(noisy, eps, rng, allowed)
+    return epsilon_greedy(with_gumbel_noise(logit, rng), eps, rng, allowed)
