@@ -29,9 +29,9 @@ from ding.utils.errors import ConfigError
 @dataclass(frozen=True, kw_only=True)
 class FQFLearnConfig(QuantileLearnConfig):
     learning_rate_quantile: float = 5e-5
-    """Of the network of values."""
+    """Step size of the network of values."""
     learning_rate_fraction: float = 2.5e-9
-    """Of the network that proposes fractions."""
+    """Step size of the network that proposes fractions."""
     ent_coef: float = 0.0
     """Weight of the entropy of the proposal, which keeps fractions from falling together."""
 
@@ -101,7 +101,7 @@ class FQFPolicy(DQNPolicy):
         }
 
     def _fraction_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Of the proposal alone: the model cuts the gradient to everything else."""
+        """Loss of the proposal alone: the model cuts the gradient to everything else."""
         output = self._model(batch["obs"])
         q_tau, q_tau_hat = (at_action(output[k].mT, batch["action"]) for k in ("q_tau_i", "q"))
         loss = fraction_loss(q_tau, q_tau_hat, output["quantiles"])

@@ -144,5 +144,5 @@ class IMPALAPolicy(ActorCriticPolicy):
 
 
 def _last_rows(end: Tensor) -> Tensor:
-    """Where the next row is of another episode, or there is none: (T, B)."""
+    """Flags (T, B) of rows whose next row is of another episode, or missing."""
     return torch.cat([end[:-1], torch.ones_like(end[-1:])])

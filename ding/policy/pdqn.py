@@ -146,7 +146,7 @@ class PDQNPolicy(DQNPolicy):
 
     @staticmethod
     def _valued(model: Any, obs: Any, args: Tensor) -> dict[str, Tensor]:
-        """With the values of the types, 'logit' (B, K)."""
+        """Output with the values of the types, 'logit' (B, K)."""
         return model({"state": obs, "action_args": args}, mode="compute_discrete")
 
     def _monitor_vars_learn(self) -> list[str]:

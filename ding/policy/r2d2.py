@@ -29,7 +29,7 @@ from ding.policy.recurrent import (
     with_last_obs,
     with_state,
 )
-from ding.rl_utils.adder import nstep_transitions
+from ding.rl_utils.adder import terminated
 from ding.rl_utils.td import at_action, sequence_returns
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
 from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of, take, tree_map
@@ -183,9 +183,8 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
         """Single steps with their `discount`; `done` stays the end of the episode of any kind."""
         steps = columns_of(transitions)
-        if self._cfg.learn.ignore_done:
-            steps = {**steps, "truncated": steps["done"]}
-        discount = nstep_transitions(steps, 1, 1.0)["discount"] * self._gamma(steps)
+        over = terminated(steps, self.cfg.learn.ignore_done)
+        discount = ~over * np.float32(self._gamma(steps))
         kept = {k: v for k, v in steps.items() if k not in ("truncated", "end")}
         return Rows({**kept, "discount": discount})
 

@@ -47,7 +47,7 @@ def nstep_transitions(steps: Batch, nstep: int, gamma: float) -> Batch:
 
 
 def _discounted_sums(reward: np.ndarray, last: np.ndarray, nstep: int, gamma: float) -> np.ndarray:
-    """Of the rewards from each row to its `last`, float32."""
+    """Sum of the rewards from each row to its `last`, discounted, float32."""
     powers = np.power(gamma, np.arange(nstep)).astype(np.float32)
     module = kernels(len(reward), ROWS)
     if module is not None and reward.ndim == 1 and reward.dtype == np.float32:
@@ -61,7 +61,7 @@ def _discounted_sums(reward: np.ndarray, last: np.ndarray, nstep: int, gamma: fl
 
 
 def terminated(steps: Batch, ignore_done: bool = False) -> np.ndarray:
-    """Where the episode itself was over: `done`, and not `truncated` by a limit only."""
+    """Flags of the ends of episodes themselves: `done`, and not `truncated` by a limit only."""
     done = np.asarray(steps["done"]).astype(bool, copy=False)
     if ignore_done:
         return np.zeros_like(done)

@@ -43,7 +43,7 @@ def scan(delta: np.ndarray, decay: np.ndarray, last: np.ndarray) -> np.ndarray:
 
 @_compiled
 def scan_gradient(grad: np.ndarray, decay: np.ndarray) -> np.ndarray:
-    """Of a loss by `delta`, from its gradient by x: the transposed recursion runs forwards."""
+    """Gradient of a loss by `delta` from that by x: the transposed recursion runs forwards."""
     steps, width = grad.shape
     out = np.empty_like(grad)
     for i in range(width):

@@ -15,7 +15,7 @@ from ding.torch_utils.distribution import categorical_sample
 
 
 def _part(output: Any, name: str) -> Any:
-    """Of a mapping or of an object."""
+    """Entry of a mapping, or attribute of an object."""
     return output[name] if isinstance(output, Mapping) else getattr(output, name)
 
 

@@ -19,7 +19,7 @@ KERNELS = "ding.rl_utils.kernels"
 
 
 class Worth(NamedTuple):
-    """From which amount of work on a kernel pays."""
+    """Least amount of work for which a kernel pays."""
 
     to_load: int
     """Not loaded yet: numba takes 0.5 to 0.8 s, so a call must save about a millisecond."""
@@ -37,7 +37,7 @@ another order than torch's: the last bits must not depend on what ran before."""
 
 def kernels(work: int, worth: Worth) -> Any:
     """The module of kernels, or None where the plain version is to run."""
-    # Of the parent package and read at every call, so that it can be set at any time.
+    # An attribute of the parent package, read at every call so that it can be set at any time.
     if not sys.modules["ding"].enable_hpc_rl or _is_traced():
         return None
     needed = worth.to_run if KERNELS in sys.modules else worth.to_load
@@ -45,7 +45,7 @@ def kernels(work: int, worth: Worth) -> Any:
 
 
 def _is_traced() -> bool:
-    """By `torch.compile` or a transform of `torch.func`, where tensors have no memory to read."""
+    """Detect `torch.compile` and transforms of `torch.func`: tensors there have no memory."""
     return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
 
 

@@ -19,9 +19,10 @@ def at_action(x: Tensor, action: Tensor) -> Tensor:
 
     B stands for any number of axes, those of `action`.
     """
-    axis = action.ndim
-    index = action.long().reshape(*action.shape, 1, *[1] * (x.ndim - axis - 1))
-    return x.gather(axis, index.expand(*action.shape, 1, *x.shape[axis + 1 :])).squeeze(axis)
+    index = action.long().unsqueeze(-1)
+    if x.ndim > index.ndim:
+        index = index.unsqueeze(-1).expand(*index.shape, x.shape[-1])
+    return x.gather(action.ndim, index).squeeze(action.ndim)
 
 
 def weighted_mean(x: Tensor, weight: Tensor | None) -> Tensor:

@@ -158,7 +158,7 @@ def policy_error(
     clips: tuple[float, float | None],
     factor: Tensor | None = None,
 ) -> tuple[ppo_policy_loss, ppo_info]:
-    """From log-probabilities and entropies (B,), or (B, agents) that share an advantage.
+    """Losses by log-probabilities and entropies (B,), or (B, agents) that share an advantage.
 
     `clips` are the clip ratio and the dual clip; `factor` (B,) scales the clipped objective.
     """

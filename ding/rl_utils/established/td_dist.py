@@ -40,7 +40,7 @@ class dist_1step_td_data(NamedTuple):  # noqa: N801 (established name)
 
 
 class dist_nstep_td_data(NamedTuple):  # noqa: N801 (established name)
-    """As `dist_1step_td_data`, but rewards are (T, B)."""
+    """Fields of `dist_1step_td_data`, but rewards are (T, B)."""
 
     dist: Tensor
     next_n_dist: Tensor

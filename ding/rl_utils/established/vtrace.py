@@ -86,7 +86,7 @@ def vtrace_error_continuous_action(
 def _error(
     data: vtrace_data, evaluated: tuple[Tensor, Tensor], targets: tuple[Tensor, Tensor]
 ) -> vtrace_loss:
-    """From log-probabilities and entropies, and from advantages and returns, (T, B) each."""
+    """Losses by log-probabilities and entropies, and by advantages and returns, (T, B) each."""
     (log_prob, entropy), (advantage, return_) = evaluated, targets
     value, weight = data.value[:-1], data.weight
     return vtrace_loss(*actor_critic_losses(log_prob, entropy, advantage, value, return_, weight))
