@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ding.model.action_mask import masked
 from ding.model.wrapper import IModelWrapper
+from ding.torch_utils.distribution import categorical_sample
 
 Eps = float | Tensor | Mapping[int, float] | Sequence[float]
 
@@ -25,8 +26,7 @@ def argmax(logit: Tensor, mask: Tensor | None = None) -> Tensor:
 
 def multinomial(logit: Tensor, mask: Tensor | None = None, alpha: float = 1.0) -> Tensor:
     """One action per row with probability softmax(logit / alpha)."""
-    prob = torch.softmax(masked(logit / alpha, mask), dim=-1)
-    return torch.multinomial(prob.reshape(-1, prob.shape[-1]), 1).reshape(prob.shape[:-1])
+    return categorical_sample(masked(logit / alpha, mask))
 
 
 def uniform(logit: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -190,5 +190,7 @@ class CombinationMultinomialSampleWrapper(IModelWrapper):
     def forward(self, shot_number: int, *args: Any, **kwargs: Any) -> Any:
         output = dict(self._model.forward(*args, **kwargs))
         prob = torch.softmax(masked(output["logit"], output.get("action_mask")), dim=-1)
-        output["action"] = torch.multinomial(prob, shot_number, replacement=False)
+        rows = prob.reshape(-1, prob.shape[-1])
+        drawn = torch.multinomial(rows, shot_number, replacement=False)
+        output["action"] = drawn.reshape(*prob.shape[:-1], shot_number)
         return output

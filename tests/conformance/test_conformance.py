@@ -129,10 +129,10 @@ def test_last_observation_counts_where_a_limit_cut_off(algorithm: str) -> None:
         for end in ("terminated", "truncated")
         for shift in (0.0, 10.0)
     }
-    assert differ(weights["terminated", 0.0], weights["truncated", 0.0])
+    bootstraps = CLAIMS[algorithm].bootstraps
+    assert differ(weights["terminated", 0.0], weights["truncated", 0.0]) is bootstraps
     assert not differ(weights["terminated", 0.0], weights["terminated", 10.0])
-    seen = differ(weights["truncated", 0.0], weights["truncated", 10.0])
-    assert seen is CLAIMS[algorithm].bootstraps
+    assert differ(weights["truncated", 0.0], weights["truncated", 10.0]) is bootstraps
 
 
 @pytest.mark.parametrize("algorithm", CLAIMS)

@@ -17,7 +17,7 @@ from ding.policy.acting import (
     sample_categorical,
     sample_gaussian,
 )
-from ding.rl_utils.ppo import ppo_data, ppo_error, ppo_error_continuous
+from ding.rl_utils import ppo_data, ppo_error, ppo_error_continuous
 from ding.utils.batch import Rows
 from policy.fakes import batch_of, losses_of, policy_of
 

@@ -1,13 +1,13 @@
-"""Auxiliary phase of phasic policy gradient, https://arxiv.org/abs/2009.04416."""
+"""Façade of the auxiliary phase of phasic policy gradient, https://arxiv.org/abs/2009.04416."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
-from ding.rl_utils.ppo import ppo_value_data, ppo_value_error
+from ding.rl_utils.ppo import value_loss
+from ding.torch_utils.distribution import categorical_kl
 
 
 class ppg_data(NamedTuple):  # noqa: N801 (established name)
@@ -31,8 +31,7 @@ def ppg_joint_error(
     data: ppg_data, clip_ratio: float = 0.2, use_value_clip: bool = True
 ) -> ppg_joint_loss:
     """Loss of the policy network's value, and mean KL of its policy from the old one."""
-    value = ppo_value_data(data.value_new, data.value_old, data.return_, data.weight)
-    log_old = torch.log_softmax(data.logit_old.detach(), dim=-1)
-    log_new = torch.log_softmax(data.logit_new, dim=-1)
-    divergence = (log_old.exp() * (log_old - log_new)).sum(dim=-1)
-    return ppg_joint_loss(ppo_value_error(value, clip_ratio, use_value_clip), divergence.mean())
+    clip = clip_ratio if use_value_clip else None
+    auxiliary = value_loss(data.value_new, data.value_old, data.return_, clip, data.weight)
+    divergence = categorical_kl(data.logit_old.detach(), data.logit_new)
+    return ppg_joint_loss(auxiliary, divergence.mean())

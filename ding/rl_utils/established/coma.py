@@ -1,4 +1,4 @@
-"""Counterfactual multi-agent policy gradients, https://arxiv.org/abs/1705.08926."""
+"""Façade of counterfactual multi-agent policy gradients, https://arxiv.org/abs/1705.08926."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ding.rl_utils.td import generalized_lambda_returns, picked, squared_error
+from ding.rl_utils.established.td import generalized_lambda_returns, squared_error
+from ding.rl_utils.td import at_action
 from ding.torch_utils.distribution import categorical_log_prob_entropy
 
 
@@ -39,10 +40,10 @@ def coma_error(data: coma_data, gamma: float, lambda_: float) -> coma_loss:
     """
     logit, action, q_value, target_q_value, reward, weight = data
     weight = torch.ones_like(reward).unsqueeze(-1) if weight is None else weight
-    q = picked(q_value, action)
+    q = at_action(q_value, action)
     with torch.no_grad():
         shared = reward[:-1].unsqueeze(-1).expand_as(action[:-1])
-        target = picked(target_q_value, action)
+        target = at_action(target_q_value, action)
         return_ = generalized_lambda_returns(target, shared, gamma, lambda_)
         advantage = q - (torch.softmax(logit, dim=-1) * q_value).sum(dim=-1)
     q_value_loss = (squared_error(q[:-1], return_) * weight[:-1]).mean()

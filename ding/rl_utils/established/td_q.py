@@ -1,4 +1,4 @@
-"""Variants of Q-learning: branching, soft, Munchausen, rescaled, from demonstrations.
+"""Façades of variants of Q-learning: branching, soft, Munchausen, rescaled, from demonstrations.
 
 Letters in shapes: T the n steps, B batch, A actions, D branches. `weight` None means ones.
 """
@@ -11,25 +11,22 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ding.rl_utils.td import (
+from ding.rl_utils.established.td import (
     Criterion,
     Gamma,
     bootstrapped,
-    continues,
+    discount_of,
+    error,
     nstep_return_data,
-    picked,
     q_nstep_td_data,
+    q_nstep_td_error,
+    sample_mean,
     squared_error,
-    weighted,
 )
+from ding.rl_utils.td import at_action, munchausen_bonus, soft_value, td_target
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
 
 Transform = Callable[[Tensor], Tensor]
-
-
-def soft_value(q: Tensor, temperature: float | Tensor) -> Tensor:
-    """(B, A) -> (B,): the mean of q - temperature log pi under pi = softmax(q / temperature)."""
-    return temperature * torch.logsumexp(q / temperature, dim=-1)
 
 
 class m_q_1step_td_data(NamedTuple):  # noqa: N801 (established name)
@@ -57,14 +54,14 @@ def m_q_1step_td_error(
     where the gain was clipped to [-1, 1], (B,). `gamma` may be one number per sample.
     """
     with torch.no_grad():
-        gain = tau * picked(torch.log_softmax(data.target_q / tau, dim=-1), data.act)
-        next_value = soft_value(data.next_q, tau)
-        target = data.reward + alpha * gain.clamp(-1, 1)
-        target = target + gamma * next_value * continues(data.done, next_value)
+        bonus = munchausen_bonus(data.target_q, data.act, tau)
+        discount = discount_of(data.done, gamma, data.next_q)
+        reward = data.reward + alpha * bonus.clamp(-1, 1)
+        target = td_target(reward, discount, soft_value(data.next_q, tau))
         best, second = data.target_q.topk(2, dim=-1).values.unbind(-1)
-        clipped = (gain.abs() > 1).to(gain.dtype)
-    loss = criterion(picked(data.q, data.act), target)
-    return weighted(loss, data.weight), loss, (best - second).mean(), clipped
+        clipped = (bonus.abs() > 1).to(bonus.dtype)
+    mean, loss = error(criterion, at_action(data.q, data.act), target, data.weight)
+    return mean, loss, (best - second).mean(), clipped
 
 
 def bdq_nstep_td_error(
@@ -79,10 +76,8 @@ def bdq_nstep_td_error(
 
     Q-values are (B, D, A) and actions (B, D). Every branch has its own target.
     """
-    steps = nstep_return_data(data.reward, picked(data.next_n_q, data.next_n_action), data.done)
-    target = bootstrapped(steps, gamma, nstep, cum_reward, value_gamma)
-    loss = criterion(picked(data.q, data.action), target.detach()).mean(dim=-1)
-    return weighted(loss, data.weight), loss
+    loss = q_nstep_td_error(data, gamma, nstep, cum_reward, value_gamma, criterion)[1].mean(dim=-1)
+    return sample_mean(loss, data.weight), loss
 
 
 def q_nstep_td_error_with_rescale(
@@ -95,11 +90,10 @@ def q_nstep_td_error_with_rescale(
     inv_trans_fn: Transform = value_inv_transform,
 ) -> tuple[Tensor, Tensor]:
     """`q_nstep_td_error` of a network that predicts transformed values."""
-    next_value = inv_trans_fn(picked(data.next_n_q, data.next_n_action))
+    next_value = inv_trans_fn(at_action(data.next_n_q, data.next_n_action))
     steps = nstep_return_data(data.reward, next_value, data.done)
     target = trans_fn(bootstrapped(steps, gamma, nstep, value_gamma=value_gamma))
-    loss = criterion(picked(data.q, data.action), target.detach())
-    return weighted(loss, data.weight), loss
+    return error(criterion, at_action(data.q, data.action), target, data.weight)
 
 
 def q_nstep_sql_td_error(
@@ -119,8 +113,8 @@ def q_nstep_sql_td_error(
     next_value = next_value.nan_to_num(nan=float("nan"), posinf=20.0, neginf=-20.0)
     steps = nstep_return_data(data.reward, next_value, data.done)
     target = bootstrapped(steps, gamma, nstep, cum_reward, value_gamma)
-    loss = criterion(picked(data.q, data.action), target.detach())
-    return weighted(loss, data.weight), loss, next_value.detach()
+    mean, loss = error(criterion, at_action(data.q, data.action), target, data.weight)
+    return mean, loss, next_value.detach()
 
 
 class dqfd_nstep_td_data(NamedTuple):  # noqa: N801 (established name)
@@ -198,10 +192,10 @@ def _dqfd_targets(
     """(B,) each: after `nstep` steps and after one."""
     if cum_reward and nstep != 1:
         raise ValueError(f"cum_reward leaves no one-step reward with nstep {nstep}; give (T, B)")
-    next_value = picked(data.next_n_q, data.next_n_action)
+    next_value = at_action(data.next_n_q, data.next_n_action)
     steps = nstep_return_data(data.reward, next_value, data.done)
     n_step = bootstrapped(steps, gamma, nstep, cum_reward, value_gamma)
-    next_value = picked(data.new_n_q_one_step, data.next_n_action_one_step)
+    next_value = at_action(data.new_n_q_one_step, data.next_n_action_one_step)
     first = data.reward if cum_reward else data.reward[0]
     step = nstep_return_data(first, next_value, data.done_one_step)
     return n_step, bootstrapped(step, gamma, cum_reward=True)
@@ -214,7 +208,7 @@ def _dqfd_loss(
     margin: float,
     criterion: Criterion,
 ) -> DqfdLoss:
-    q = picked(data.q, data.action)
+    q = at_action(data.q, data.action)
     n_step, one_step = (criterion(q, target.detach()) for target in targets)
     chosen = torch.nn.functional.one_hot(data.action.long(), data.q.shape[-1])
     best = (data.q + margin * (1 - chosen)).amax(dim=-1)
@@ -225,4 +219,4 @@ def _dqfd_loss(
     per_sample = weights[0] * n_step.abs() + weights[1] * one_step.abs()
     per_sample = per_sample + weights[2] * supervised.abs()
     means = n_step.mean(), one_step.mean(), supervised.mean()
-    return weighted(loss, data.weight), per_sample, means
+    return sample_mean(loss, data.weight), per_sample, means

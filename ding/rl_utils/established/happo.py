@@ -1,4 +1,4 @@
-"""Heterogeneous-agent PPO, https://arxiv.org/abs/2109.11251.
+"""Façades of heterogeneous-agent PPO, https://arxiv.org/abs/2109.11251.
 
 Agents are updated one after the other: `factor` (B, 1) is the product of the ratios of those that
 had their turn. The rest is PPO; shapes and meanings are those of `ppo.py`.
@@ -6,14 +6,14 @@ had their turn. The rest is PPO; shapes and meanings are those of `ppo.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ding.rl_utils.ppo import (
-    log_prob_entropy,
-    mu_sigma,
+from ding.rl_utils.established.ppo import (
+    gaussian_log_prob_entropy,
     policy_error,
     ppo_info,
     ppo_loss,
@@ -21,7 +21,7 @@ from ding.rl_utils.ppo import (
     ppo_value_data,
     ppo_value_error,
 )
-from ding.torch_utils.distribution import gaussian_entropy, gaussian_log_prob
+from ding.rl_utils.ppo import log_prob_entropy
 
 happo_value_data = ppo_value_data
 happo_loss = ppo_loss
@@ -78,24 +78,26 @@ def happo_error_continuous(
 def happo_policy_error(
     data: happo_policy_data, clip_ratio: float = 0.2, dual_clip: float | None = None
 ) -> tuple[ppo_policy_loss, ppo_info]:
-    log_prob, entropy = log_prob_entropy(data.logit_new, data.action)
-    with torch.no_grad():
-        old, _ = log_prob_entropy(data.logit_old, data.action)
-    factor = data.factor.reshape(data.adv.shape)
-    return policy_error(log_prob, old, entropy, data, clip_ratio, dual_clip, factor)
+    return _policy_error(data, log_prob_entropy, (clip_ratio, dual_clip))
 
 
 def happo_policy_error_continuous(
     data: happo_policy_data, clip_ratio: float = 0.2, dual_clip: float | None = None
 ) -> tuple[ppo_policy_loss, ppo_info]:
-    mu, sigma = mu_sigma(data.logit_new)
-    action = data.action.reshape(mu.shape)
-    log_prob, entropy = gaussian_log_prob(mu, sigma, action), gaussian_entropy(sigma)
+    return _policy_error(data, gaussian_log_prob_entropy, (clip_ratio, dual_clip))
+
+
+def _policy_error(
+    data: happo_policy_data,
+    evaluate: Callable[[Any, Any], tuple[Tensor, Tensor]],
+    clips: tuple[float, float | None],
+) -> tuple[ppo_policy_loss, ppo_info]:
+    new = evaluate(data.logit_new, data.action)
     with torch.no_grad():
-        old_mu, old_sigma = (part.reshape(mu.shape) for part in mu_sigma(data.logit_old))
-        old = gaussian_log_prob(old_mu, old_sigma, action)
+        old, _ = evaluate(data.logit_old, data.action)
     factor = data.factor.reshape(data.adv.shape)
-    return policy_error(log_prob, old, entropy, data, clip_ratio, dual_clip, factor)
+    old = old.reshape(new[0].shape)
+    return policy_error(new, old, data.adv, data.weight, clips, factor)
 
 
 def _policy_part(data: happo_data) -> happo_policy_data:
