@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -267,7 +268,8 @@ class BufferService:
 
     def draw(self, n_batch: int, train_iter: int) -> Answer:
         """As many batches as can be had, `n_batch` at most."""
-        batches = [columns_of(batch) for batch in self._batches.draw(n_batch, lambda: train_iter)]
+        progress = SimpleNamespace(train_iter=train_iter)
+        batches = [columns_of(batch) for batch in self._batches.draw(n_batch, progress)]
         return batches, {"batches": len(batches)}
 
     def update(self, priorities: Sequence[Mapping[str, Any]]) -> Answer:

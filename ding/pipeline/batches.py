@@ -7,7 +7,7 @@ on what came. Functions that relabel rewards or goals see single steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from ding.worker.buffer import IBuffer
 
 Relabel = Callable[[Batch], Batch]
 """Single steps to the same steps with other rewards or goals."""
+
+
+class HasTrainIter(Protocol):
+    """A learner, or whatever knows how many updates there were."""
+
+    train_iter: int
 
 
 def chained(functions: Sequence[Relabel]) -> Relabel | None:
@@ -69,20 +75,20 @@ class ReplayBatches:
     def add(self, samples: Sequence[Any], envstep: int) -> None:
         self.buffer.push(samples, envstep)
 
-    def draw(self, n_batch: int, train_iter: Callable[[], int]) -> Iterator[Sequence[Any]]:
+    def draw(self, n_batch: int, learner: HasTrainIter) -> Iterator[Sequence[Any]]:
         """Up to `n_batch` batches, fewer while there are not enough samples."""
         for _ in range(n_batch):
-            batch = self.buffer.sample(self._batch_size, train_iter(), **self._options)
+            batch = self.buffer.sample(self._batch_size, learner.train_iter, **self._options)
             if batch is None:
                 return
             yield batch
 
     def after(
-        self, samples: Sequence[Any], envstep: int, train_iter: Callable[[], int]
+        self, samples: Sequence[Any], envstep: int, learner: HasTrainIter
     ) -> Iterator[Sequence[Any]]:
         """Batches to learn from now that these samples have come."""
-        self.add(samples, envstep)
-        return self.draw(self._updates, train_iter)
+        self.buffer.push(samples, envstep)
+        return self.draw(self._updates, learner)
 
     def feed_back(self, priority_info: Mapping[str, Any]) -> None:
         """Tell the buffer how surprising the samples of an update were, if that counts."""
@@ -94,7 +100,7 @@ class CollectedBatches:
     """On-policy: all that a collect brought is learned from, once."""
 
     def after(
-        self, samples: Sequence[Any], envstep: int, train_iter: Callable[[], int]
+        self, samples: Sequence[Any], envstep: int, learner: HasTrainIter
     ) -> Iterator[Sequence[Any]]:
         return iter((samples,))
 

@@ -22,14 +22,11 @@ def train_on(
     came with them count from the next collect on. Off-policy ones are of many times anyway.
     """
     if not on_policy:
-        _merge(learner, statistics)
+        for gathered in statistics:
+            learner.merge_statistics(gathered)
     for batch in batches:
         learner.train(batch, envstep)
         yield learner.priority_info
     if on_policy:
-        _merge(learner, statistics)
-
-
-def _merge(learner: Any, statistics: Iterable[Statistics]) -> None:
-    for gathered in statistics:
-        learner.merge_statistics(gathered)
+        for gathered in statistics:
+            learner.merge_statistics(gathered)

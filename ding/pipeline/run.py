@@ -213,11 +213,10 @@ class Run:
     def learn(self, collected: Collected) -> None:
         """Update the policy on what the new samples give to learn from."""
         learner, envstep = self.learner, self.collector.envstep
-        batches = self.batches.after(collected.samples, envstep, lambda: learner.train_iter)
+        batches = self.batches.after(collected.samples, envstep, learner)
+        statistics = [collected.statistics] if collected.statistics else []
         on_policy = self.cfg.policy.on_policy
-        for priority_info in train_on(
-            learner, batches, envstep, [collected.statistics], on_policy=on_policy
-        ):
+        for priority_info in train_on(learner, batches, envstep, statistics, on_policy=on_policy):
             self.batches.feed_back(priority_info)
 
     # --- state ---------------------------------------------------------------------------------

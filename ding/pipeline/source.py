@@ -33,7 +33,8 @@ class CollectorSource:
         self, train_iter: int = 0, settings: Mapping[str, Any] | None = None, **amount: int
     ) -> Collected:
         """Samples of the policy; `amount` (n_sample or n_episode), or what the config says."""
-        self._use(self._policy_mode)
+        if self._mode is not self._policy_mode:
+            self._use(self._policy_mode)
         return self._collect(train_iter=train_iter, policy_kwargs=settings, **amount)
 
     def next_random(self, n_sample: int) -> Collected:

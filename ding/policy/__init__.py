@@ -2,6 +2,7 @@
 
 from ding.policy.a2c import A2CConfig, A2CPolicy
 from ding.policy.acer import ACERConfig, ACERPolicy
+from ding.policy.acting_state import ActingState
 from ding.policy.averaged_dqn import AveragedDQNConfig, AveragedDQNPolicy
 from ding.policy.base import (
     Policy,
@@ -21,15 +22,9 @@ from ding.policy.fqf import FQFConfig, FQFPolicy
 from ding.policy.impala import IMPALAConfig, IMPALAPolicy
 from ding.policy.iqn import IQNConfig, IQNPolicy
 from ding.policy.mdqn import MDQNConfig, MDQNPolicy
-from ding.policy.modes import (
-    ActingState,
-    CollectMode,
-    CommandMode,
-    EvalMode,
-    LearnMode,
-    Statistics,
-)
+from ding.policy.modes import CollectMode, CommandMode, EvalMode, LearnMode
 from ding.policy.ngu import NGUConfig, NGUPolicy
+from ding.policy.normaliser import Statistics
 from ding.policy.paddpg import PADDPGConfig, PADDPGPolicy
 from ding.policy.pdqn import PDQNConfig, PDQNPolicy
 from ding.policy.pg import PGConfig, PGPolicy

@@ -94,7 +94,7 @@ class ActorCriticPolicy(Policy):
         steps |= {name: np.asarray(steps[name]).astype(bool) for name in ("done", "truncated")}
         steps["end"] = ends_of(steps)
         if "logit" not in steps:
-            steps["logit"] = usable(self._actor_model(self._normalised(steps["obs"])))
+            steps["logit"] = usable(self._actor_model(self._normalisers.seen(steps["obs"])))
         samples = columns_of(self._get_train_sample(Rows(steps)))
         if not length(samples):
             raise ValueError(f"{length(columns)} steps make no sample of {type(self).__name__}")
@@ -181,7 +181,7 @@ class ActorCriticPolicy(Policy):
         gamma, lambda_ = self.cfg.discount_factor, self.cfg.collect.gae_lambda
         discount = np.where(terminated(steps, self.cfg.learn.ignore_done), 0.0, gamma)
         decay = np.where(end, 0.0, gamma * lambda_)
-        reward = self._scaled(steps["reward"])
+        reward = self._normalisers.scaled(steps["reward"])
         advantage = flat_advantages(reward, value, next_value, discount=discount, decay=decay)
         return {**steps, "value": output, "advantage": advantage, "return": advantage + value}
 
@@ -189,9 +189,9 @@ class ActorCriticPolicy(Policy):
         """On the scale of the critic: of all steps, and after those where a piece ends."""
         obs, last_obs = steps["obs"], take(steps["next_obs"], end)
         value = worked_out_together(
-            lambda rows: self._critic(self._normalised(take(obs, rows)))["value"], len(end)
+            lambda rows: self._critic(self._normalisers.seen(take(obs, rows)))["value"], len(end)
         )
-        return value, self._critic(self._normalised(last_obs))["value"]
+        return value, self._critic(self._normalisers.seen(last_obs))["value"]
 
     def _with_log_prob(self, transitions: Batch) -> Batch:
         """The log-probability of the action in place of all logits."""

@@ -5,7 +5,7 @@ An algorithm overrides `_init_*`, `_forward_*` and `_get_train_sample`; the rest
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -16,22 +16,16 @@ from torch import Tensor, nn
 from ding.config.schema import build, deep_merge_dicts, default_config_of, to_easydict
 from ding.envs.base_env import VecStep
 from ding.model import create_model, parameters_of
+from ding.policy.acting_state import ActingParts, ActingState
 from ding.policy.config import PolicyConfig, check_buffer
-from ding.policy.modes import (
-    ActingState,
-    CollectMode,
-    CommandMode,
-    EvalMode,
-    LearnMode,
-    Statistics,
-)
-from ding.policy.normaliser import ActingPart, ObsNormaliser, RewardNormaliser
+from ding.policy.modes import CollectMode, CommandMode, EvalMode, LearnMode
+from ding.policy.normaliser import Normalisers, Statistics
 from ding.policy.replayed import learnable
 from ding.rl_utils.adder import terminated
 from ding.torch_utils.lr_schedule import LrSchedule
-from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of, tree_map
+from ding.utils.batch import Batch, Rows, columns_of, tree_map
 from ding.utils.data.collate_fn import as_tensor
-from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils.errors import ConfigError
 from ding.utils.memory import keep_freed_memory
 from ding.utils.registry import MODEL_REGISTRY, POLICY_REGISTRY, class_of
 from ding.utils.seed import new_generator
@@ -86,11 +80,11 @@ class Policy:
         self._device = self._pick_device()
         self._rng = new_generator()
         self._model = self._create_model(model).to(self._device)
-        self.acting_parts: dict[str, ActingPart] = {"model": self._model}
+        self._normalisers = Normalisers(self.cfg)
+        self.acting_parts = ActingParts(model=self._model, **self._normalisers.parts)
         """All that acting needs: published, saved and loaded as one; algorithms add theirs."""
         self.learn_state: dict[str, Any] = {}
         """What learning needs besides: optimizers, target networks, counters."""
-        self._obs_norm, self._reward_norm = self._create_normalisers()
         self._init_acting()
         asked = FIELDS if enable_field is None else tuple(enable_field)
         for field in asked:
@@ -168,15 +162,6 @@ class Policy:
             return None
         return LrSchedule.of(self.learn_state.values(), scheduler, type(self).__name__)
 
-    def _create_normalisers(self) -> tuple[ObsNormaliser | None, RewardNormaliser | None]:
-        obs_norm = reward_norm = None
-        if self.cfg.obs_norm:
-            obs_norm = self.acting_parts["obs_norm"] = ObsNormaliser(self.cfg.obs_norm_range)
-        if self.cfg.reward_norm:
-            gamma = self.cfg.reward_norm_discount or self.cfg.discount_factor
-            reward_norm = self.acting_parts["reward_norm"] = RewardNormaliser(gamma)
-        return obs_norm, reward_norm
-
     # --- modes ---------------------------------------------------------------------------------
 
     @property
@@ -195,7 +180,7 @@ class Policy:
     @property
     def collect_mode(self) -> CollectMode:
         return CollectMode(
-            self._on_normalised(self._forward_collect),
+            self._normalisers.around(self._forward_collect),
             self._process_transition,
             self._get_train_sample,
             self._reset_collect,
@@ -208,7 +193,7 @@ class Policy:
     @property
     def eval_mode(self) -> EvalMode:
         return EvalMode(
-            self._on_normalised(self._forward_eval),
+            self._normalisers.around(self._forward_eval),
             self._reset_eval,
             self._get_attribute,
             self._set_attribute,
@@ -345,123 +330,53 @@ class Policy:
 
     def acting_state(self, version: int = 0) -> ActingState:
         """Everything that acting needs, as it is now."""
-        parts = {name: part.state_dict() for name, part in self.acting_parts.items()}
-        return ActingState(version, tree_map(_owned, parts))
+        return self.acting_parts.published(version)
 
     def load_acting_state(self, state: ActingState) -> None:
         """Act from now on as the policy that gave this state."""
-        missing = self.acting_parts.keys() - state.parts.keys()
-        if missing:
-            raise CheckpointError(f"the acting state lacks {', '.join(sorted(missing))}")
-        # Arrays of a store of objects are read-only, and modules load tensors.
-        tensors = {
-            name: tree_map(lambda leaf: torch.from_numpy(leaf.copy()), state.parts[name])
-            for name, part in self.acting_parts.items()
-            if isinstance(part, nn.Module)
-        }
-        self._load_acting_parts({**state.parts, **tensors})
-
-    def _load_acting_parts(self, state: Mapping[str, Any]) -> None:
-        """Those that a checkpoint has; acting without its normaliser would be another policy."""
-        self._load_model(state)
-        if self._obs_norm is not None and "obs_norm" not in state:
-            raise CheckpointError(
-                "policy.obs_norm = True, but the checkpoint has no 'obs_norm': it was trained "
-                "without; set policy.obs_norm = False"
-            )
-        for name, part in self.acting_parts.items():
-            if name != "model" and name in state:
-                part.load_state_dict(state[name])
-
-    @property
-    def _normalises(self) -> bool:
-        return self._obs_norm is not None or self._reward_norm is not None
-
-    def _on_normalised(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        """`forward` of observations on the scale of the policy."""
-        if self._obs_norm is None:
-            return forward
-
-        def normalised(data: Mapping[int, Any], **kwargs: Any) -> Any:
-            env_id, obs = stacked_of(data)
-            return forward(ByEnv(env_id, self._normalised(obs)), **kwargs)
-
-        return normalised
-
-    def _normalised(self, obs: Any) -> Any:
-        """Stacked observations as the networks see them."""
-        return obs if self._obs_norm is None else self._obs_norm(obs)
-
-    def _scaled(self, reward: np.ndarray) -> np.ndarray:
-        """Rewards as learning sees them."""
-        return reward if self._reward_norm is None else reward * self._reward_norm.scale
+        self.acting_parts.load(state)
 
     def _get_statistics_observer(self) -> Callable[[Any, VecStep], None] | None:
         """Called by collectors with stacked observations and their steps, if anything is."""
-        return self._observe if self._normalises else None
-
-    def _observe(self, obs: Any, step: VecStep) -> None:
-        if self._obs_norm is not None:
-            self._obs_norm.gather(obs)
-        if self._reward_norm is not None:
-            self._reward_norm.gather(step.env_id, step.reward, step.done)
+        return self._normalisers.observe if self._normalisers.parts else None
 
     def _get_statistics(self) -> Statistics:
         """Moments that collecting has gathered since the last call."""
-        return {name: part.take_gathered() for name, part in self._normalisers()}
+        return self._normalisers.take_gathered()
 
     def _set_statistics(self, statistics: Statistics) -> None:
-        """Take moments, of any collector, into those in force."""
-        for name, part in self._normalisers():
-            part.merge(statistics.get(name, {}))
-
-    def _normalisers(self) -> Iterator[tuple[str, ObsNormaliser | RewardNormaliser]]:
-        for name, part in (("obs_norm", self._obs_norm), ("reward_norm", self._reward_norm)):
-            if part is not None:
-                yield name, part
+        self._normalisers.merge(statistics)
 
     def _get_memory(self) -> dict[str, Any]:
         """What acting remembers of the running episodes; saved with them."""
-        return {name: part.memory() for name, part in self._normalisers()}
+        return self._normalisers.memory()
 
     def _set_memory(self, memory: Mapping[str, Any]) -> None:
-        for name, part in self._normalisers():
-            part.remember(memory[name])
+        self._normalisers.remember(memory)
 
     # --- state ---------------------------------------------------------------------------------
 
     def _state_dict_learn(self) -> dict[str, Any]:
-        parts = {**self.acting_parts, **self.learn_state}
-        return {name: part.state_dict() for name, part in parts.items()}
+        learned = {name: part.state_dict() for name, part in self.learn_state.items()}
+        return {**self.acting_parts.state_dict(), **learned}
 
     def _load_state_dict_learn(self, state: dict[str, Any]) -> None:
-        self._load_acting_parts(state)
+        self.acting_parts.load_checkpoint(state)
         for name, part in self.learn_state.items():
             if name in state:
                 part.load_state_dict(state[name])
 
     def _state_dict_collect(self) -> dict[str, Any]:
-        return {name: part.state_dict() for name, part in self.acting_parts.items()}
+        return self.acting_parts.state_dict()
 
     def _load_state_dict_collect(self, state: dict[str, Any]) -> None:
-        self._load_acting_parts(state)
+        self.acting_parts.load_checkpoint(state)
 
     def _state_dict_eval(self) -> dict[str, Any]:
-        return self._state_dict_collect()
+        return self.acting_parts.state_dict()
 
     def _load_state_dict_eval(self, state: dict[str, Any]) -> None:
-        self._load_acting_parts(state)
-
-    def _load_model(self, state: Mapping[str, Any]) -> None:
-        if "model" not in state:
-            raise CheckpointError(f"no 'model' in the checkpoint, only {sorted(state)}")
-        try:
-            self._model.load_state_dict(state["model"])
-        except RuntimeError as error:
-            lines = [line.strip() for line in str(error).splitlines()]
-            raise CheckpointError(
-                "the checkpoint does not fit the model of this config: " + " ".join(lines[1:4])
-            ) from error
+        self.acting_parts.load_checkpoint(state)
 
     # --- for algorithms ------------------------------------------------------------------------
 
@@ -470,22 +385,13 @@ class Policy:
         columns = columns_of(data)
         if "replay_unique_id" in columns:
             columns = learnable(columns, weighted=self._cfg.get("priority_IS_weight", False))
-        if self._normalises:
-            columns = self._normalised_columns(columns)
+        if self._normalisers.parts:
+            columns = self._normalisers.columns(columns)
         if "discount" not in columns and "reward" in columns and "done" in columns:
             columns = self._with_discount(columns)
         if self._device.type == "cpu":
             return tree_map(as_tensor, columns)
         return tree_map(lambda leaf: _to_gpu(as_tensor(leaf), self._device), columns)
-
-    def _normalised_columns(self, columns: Batch) -> Batch:
-        normalised = dict(columns)
-        for name in ("obs", "next_obs"):
-            if name in columns:
-                normalised[name] = self._normalised(columns[name])
-        if "reward" in columns:
-            normalised["reward"] = self._scaled(columns["reward"])
-        return normalised
 
     def _with_discount(self, columns: Batch) -> Batch:
         """Add `discount` to samples without it: what users bring, and single steps of replay.
@@ -503,23 +409,13 @@ class Policy:
             powers = np.power(self.cfg.discount_factor, np.arange(self.cfg.nstep))
             reward = (reward @ powers).astype(np.float32)
         over = terminated(columns, self.cfg.learn.ignore_done)
-        return {**columns, "reward": reward, "discount": ~over * self._gamma(columns)}
-
-    def _gamma(self, columns: Batch) -> Any:
-        """Discount of the value after each sample that goes on."""
-        if "value_gamma" in columns:
-            return columns["value_gamma"]
-        return np.float32(self.cfg.discount_factor**self.cfg.nstep)
+        gamma = columns.get("value_gamma", np.float32(self.cfg.discount_factor**self.cfg.nstep))
+        return {**columns, "reward": reward, "discount": ~over * gamma}
 
     @property
     def rng(self) -> np.random.Generator:
         """Draws what collecting leaves to chance."""
         return self._rng
-
-
-def _owned(value: Any) -> Any:
-    """A copy in NumPy: what is published must not change with the next update."""
-    return value.detach().cpu().numpy().copy() if isinstance(value, Tensor) else value
 
 
 def _to_gpu(value: Any, device: torch.device) -> Any:

@@ -1,4 +1,4 @@
-"""Modes: what workers see of a policy, plain collections of functions, and its acting state.
+"""Modes: what workers see of a policy, plain collections of functions.
 
 Anything with the same functions can stand in for a policy.
 """
@@ -6,24 +6,7 @@ Anything with the same functions can stand in for a policy.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
-
-Statistics = dict[str, Any]
-"""Moments that acting gathered, by normaliser; plain values that can be merged anywhere."""
-
-
-@dataclass(frozen=True)
-class ActingState:
-    """Everything that acting needs of a policy, in NumPy arrays and plain values.
-
-    Who acts (a collector, an evaluator, an agent) knows nothing else of what was learned.
-    """
-
-    version: int
-    """Updates behind it."""
-    parts: dict[str, Any]
-    """State of each acting part by name: 'model' (weights), normalisers, scales, temperatures."""
 
 
 class LearnMode(NamedTuple):

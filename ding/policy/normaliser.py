@@ -7,12 +7,15 @@ have been learned from, so that acting and learning see the same numbers. Evalua
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
+from ding.envs.base_env import VecStep
+from ding.policy.config import PolicyConfig
 from ding.torch_utils.running_statistics import Moments
+from ding.utils.batch import Batch, ByEnv, stacked_of
 from ding.utils.errors import ConfigError
 
 _EPS = 1e-8
@@ -21,12 +24,75 @@ PlainMoments = dict[str, dict[str, Any]]
 """Moments by the path of what they are of, in plain values."""
 
 
-class ActingPart(Protocol):
-    """A part of a policy that acting needs, as the acting state holds it."""
+Statistics = dict[str, PlainMoments]
+"""Moments that acting gathered, by normaliser."""
 
-    def state_dict(self) -> dict[str, Any]: ...
 
-    def load_state_dict(self, state: dict[str, Any]) -> Any: ...
+class Normalisers:
+    """Normalisers of one policy: of observations, of rewards, of both or of nothing."""
+
+    def __init__(self, cfg: PolicyConfig) -> None:
+        self.parts: dict[str, ObsNormaliser | RewardNormaliser] = {}
+        """By the name of their setting."""
+        self._obs: ObsNormaliser | None = None
+        self._reward: RewardNormaliser | None = None
+        if cfg.obs_norm:
+            self._obs = self.parts["obs_norm"] = ObsNormaliser(cfg.obs_norm_range)
+        if cfg.reward_norm:
+            gamma = cfg.reward_norm_discount or cfg.discount_factor
+            self._reward = self.parts["reward_norm"] = RewardNormaliser(gamma)
+
+    def seen(self, obs: Any) -> Any:
+        """Stacked observations as the networks see them."""
+        return obs if self._obs is None else self._obs(obs)
+
+    def scaled(self, reward: np.ndarray) -> np.ndarray:
+        """Rewards as learning sees them."""
+        return reward if self._reward is None else reward * self._reward.scale
+
+    def columns(self, columns: Batch) -> Batch:
+        """Samples as learning sees them."""
+        normalised = dict(columns)
+        for name in ("obs", "next_obs"):
+            if name in columns:
+                normalised[name] = self.seen(columns[name])
+        if "reward" in columns:
+            normalised["reward"] = self.scaled(columns["reward"])
+        return normalised
+
+    def around(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """`forward` of a mode, on observations as the networks see them."""
+        if self._obs is None:
+            return forward
+
+        def normalised(data: Mapping[int, Any], **kwargs: Any) -> Any:
+            env_id, obs = stacked_of(data)
+            return forward(ByEnv(env_id, self.seen(obs)), **kwargs)
+
+        return normalised
+
+    def observe(self, obs: Any, step: VecStep) -> None:
+        """Gather moments of stacked observations and of their steps."""
+        if self._obs is not None:
+            self._obs.gather(obs)
+        if self._reward is not None:
+            self._reward.gather(step.env_id, step.reward, step.done)
+
+    def take_gathered(self) -> Statistics:
+        return {name: part.take_gathered() for name, part in self.parts.items()}
+
+    def merge(self, statistics: Statistics) -> None:
+        """Take moments, of any collector, into those in force."""
+        for name, part in self.parts.items():
+            part.merge(statistics.get(name, {}))
+
+    def memory(self) -> dict[str, Any]:
+        """State of the running episodes."""
+        return {name: part.memory() for name, part in self.parts.items()}
+
+    def remember(self, memory: Mapping[str, Any]) -> None:
+        for name, part in self.parts.items():
+            part.remember(memory[name])
 
 
 class Normaliser:

@@ -118,7 +118,7 @@ class PGPolicy(ActorCriticPolicy):
         steps = columns_of(transitions)
         gamma, end, learn = self.cfg.discount_factor, ends_of(steps), self.cfg.learn
         decay = np.where(end, 0.0, gamma)  # G[t] = r[t] + gamma G[t+1]
-        reward = self._scaled(steps["reward"])
+        reward = self._normalisers.scaled(steps["reward"])
         samples: Batch = {
             "obs": steps["obs"],
             "action": steps["action"],

@@ -151,7 +151,7 @@ class PPGPolicy(ActorCriticPolicy):
     def _auxiliary_phase(self, columns: Batch) -> list[dict[str, Any]]:
         """Both networks on the returns of the last collects."""
         learn, scale = self.cfg.learn, np.float32(self._return_scale.std)
-        obs = self._normalised(columns["obs"])
+        obs = self._normalisers.seen(columns["obs"])
         before = self._policy_network(obs)
         samples = {
             "obs": columns["obs"],

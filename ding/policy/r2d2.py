@@ -28,6 +28,7 @@ from ding.policy.recurrent import (
     with_last_obs,
     with_state,
 )
+from ding.rl_utils.adder import terminated
 from ding.rl_utils.td import at_action, sequence_returns
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
 from ding.utils.batch import Batch, ByEnv, stacked_of, take, tree_map
@@ -177,8 +178,13 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
         step = super()._process_transition(obs, policy_output, timestep)
         return {**step, **policy_output["origin"]}
 
+    def _with_discount(self, columns: Batch) -> Batch:
+        """Add `discount` to single steps: rewards of several are summed in the sequence."""
+        over = terminated(columns, self.cfg.learn.ignore_done)
+        return {**columns, "discount": ~over * self._gamma(columns)}
+
     def _gamma(self, columns: Batch) -> Any:
-        """Discounts of single steps: the same for all, or one for each."""
+        """The same for all steps, or one for each."""
         return np.float32(self.cfg.discount_factor)
 
     def _get_links_steps(self) -> bool:

@@ -44,7 +44,7 @@ WITH = {"transition_with_policy_data": {"policy.random_collect_size": 64}}
 def unread(part: str, cls: Any) -> list[str]:
     """Declared keys that neither the class nor those who run it read."""
     own = reads_in(modules_of(cls, PART_PACKAGES[part]))
-    others = reads_in(modules_below("ding/entry", "ding/worker", "ding/parallel"))
+    others = reads_in(modules_below("ding/entry", "ding/pipeline", "ding/worker", "ding/parallel"))
     names = SECTIONS.get(part, {part})
     found = []
     for path, entry in schema_of(cls).items():
@@ -107,7 +107,7 @@ def test_a_key_that_nobody_reads_is_found() -> None:
 
 def test_every_key_of_the_run_is_read() -> None:
     """The keys that no part declares, but the layout of every run."""
-    packages = ("config", "entry", "envs", "parallel", "policy", "worker")
+    packages = ("config", "entry", "envs", "parallel", "pipeline", "policy", "worker")
     reads = reads_in(modules_below(*(f"ding/{package}" for package in packages)))
     for path, entry in layout({}, {}, settled=True).items():
         section, _, key = path.rpartition(".")

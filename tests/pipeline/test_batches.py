@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,10 @@ def steps(first: int, n: int) -> Rows:
 
 
 def drawn(batches: ReplayBatches, samples: Any, train_iter: int = 0) -> list[dict[str, Any]]:
-    return [columns_of(batch) for batch in batches.after(samples, 0, lambda: train_iter)]
+    return [
+        columns_of(batch)
+        for batch in batches.after(samples, 0, SimpleNamespace(train_iter=train_iter))
+    ]
 
 
 def test_replay_draws_as_many_batches_as_there_are_updates() -> None:
@@ -32,7 +36,7 @@ def test_replay_draws_as_many_batches_as_there_are_updates() -> None:
 
 def test_on_policy_all_that_came_is_learned_from_once() -> None:
     samples = steps(0, 5)
-    assert list(CollectedBatches().after(samples, 0, lambda: 0)) == [samples]
+    assert list(CollectedBatches().after(samples, 0, SimpleNamespace(train_iter=0))) == [samples]
 
 
 def test_relabelling_is_a_chain() -> None:

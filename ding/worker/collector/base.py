@@ -328,7 +328,7 @@ class ISerialCollector(ABC):
 
     def take_statistics(self) -> dict[str, Any]:
         """Statistics for the policy's normalisers, gathered since the last call."""
-        return attribute_of(self._policy, "statistics", {})
+        return attribute_of(self._policy, "statistics", {}) if self._recorder.observes else {}
 
     def _log_progress(self, train_iter: int) -> None:
         due = train_iter - self._logged_iter >= self._cfg.collect_print_freq

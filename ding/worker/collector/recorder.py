@@ -54,6 +54,7 @@ class Recorder:
         `links_steps`: each step says which episode it is of, and which step there.
         """
         self._policy, self.by_row, self._observe = policy, by_row, observe
+        self.observes = observe is not None
         self._links_steps = links_steps
 
     def number_episodes_from(self, first: int) -> None:
