@@ -5,8 +5,8 @@ Letters in shapes: B batch, A actions (or dimensions of the action). `weight` No
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,6 +24,10 @@ from ding.torch_utils.distribution import gaussian_entropy, gaussian_log_prob
 
 Action = Tensor | Sequence[Tensor]
 MuSigma = Mapping[str, Tensor] | Sequence[Tensor]
+Clips = tuple[float, float | None]
+"""Clip of the ratio, and the dual clip or None."""
+Evaluate = Callable[[Any, Any], tuple[Tensor, Tensor]]
+"""Output of a network and actions to log-probabilities and entropies."""
 
 
 class ppo_data(NamedTuple):  # noqa: N801 (established name)
@@ -100,12 +104,7 @@ def ppo_error(
     dual_clip: float | None = None,
 ) -> tuple[ppo_loss, ppo_info]:
     """Losses of policy, value and entropy (mean of the entropy, to be maximised)."""
-    policy = ppo_policy_data(data.logit_new, data.logit_old, data.action, data.adv, data.weight)
-    (policy_loss, entropy_loss), info = ppo_policy_error(policy, clip_ratio, dual_clip)
-    value = ppo_value_data(data.value_new, data.value_old, data.return_, data.weight)
-    return ppo_loss(
-        policy_loss, ppo_value_error(value, clip_ratio, use_value_clip), entropy_loss
-    ), info
+    return losses(data, log_prob_entropy, (clip_ratio, dual_clip), use_value_clip)
 
 
 def ppo_error_continuous(
@@ -115,31 +114,19 @@ def ppo_error_continuous(
     dual_clip: float | None = None,
 ) -> tuple[ppo_loss, ppo_info]:
     """`ppo_error` of a diagonal Gaussian policy."""
-    new, old, action, _, _, adv, _, weight = data
-    policy = ppo_policy_data_continuous(new, old, action, adv, weight)
-    (policy_loss, entropy_loss), info = ppo_policy_error_continuous(policy, clip_ratio, dual_clip)
-    value = ppo_value_data(data.value_new, data.value_old, data.return_, weight)
-    return ppo_loss(
-        policy_loss, ppo_value_error(value, clip_ratio, use_value_clip), entropy_loss
-    ), info
+    return losses(data, gaussian_log_prob_entropy, (clip_ratio, dual_clip), use_value_clip)
 
 
 def ppo_policy_error(
     data: ppo_policy_data, clip_ratio: float = 0.2, dual_clip: float | None = None
 ) -> tuple[ppo_policy_loss, ppo_info]:
-    new = log_prob_entropy(data.logit_new, data.action)
-    with torch.no_grad():
-        old, _ = log_prob_entropy(data.logit_old, data.action)
-    return policy_error(new, old, data.adv, data.weight, (clip_ratio, dual_clip))
+    return policy_losses(data, log_prob_entropy, (clip_ratio, dual_clip))
 
 
 def ppo_policy_error_continuous(
     data: ppo_policy_data_continuous, clip_ratio: float = 0.2, dual_clip: float | None = None
 ) -> tuple[ppo_policy_loss, ppo_info]:
-    new = gaussian_log_prob_entropy(data.mu_sigma_new, data.action)
-    with torch.no_grad():
-        old, _ = gaussian_log_prob_entropy(data.mu_sigma_old, data.action)
-    return policy_error(new, old, data.adv, data.weight, (clip_ratio, dual_clip))
+    return policy_losses(data, gaussian_log_prob_entropy, (clip_ratio, dual_clip))
 
 
 def ppo_value_error(
@@ -150,27 +137,37 @@ def ppo_value_error(
     return value_loss(value, value_old, return_, clip_ratio if use_value_clip else None, weight)
 
 
-def policy_error(
-    new: tuple[Tensor, Tensor],
-    log_prob_old: Tensor,
-    adv: Tensor,
-    weight: Tensor | None,
-    clips: tuple[float, float | None],
-    factor: Tensor | None = None,
-) -> tuple[ppo_policy_loss, ppo_info]:
-    """Losses by log-probabilities and entropies (B,), or (B, agents) that share an advantage.
+def losses(
+    data: Sequence[Any], evaluate: Evaluate, clips: Clips, use_value_clip: bool
+) -> tuple[ppo_loss, ppo_info]:
+    """`ppo_error` by the fields of `ppo_data`, which a factor (of HAPPO) may follow."""
+    new, old, action, value_new, value_old, adv, return_, weight, *factor = data
+    policy, info = policy_losses((new, old, action, adv, weight, *factor), evaluate, clips)
+    value = ppo_value_data(value_new, value_old, return_, weight)
+    value_error = ppo_value_error(value, clips[0], use_value_clip)
+    return ppo_loss(policy.policy_loss, value_error, policy.entropy_loss), info
 
-    `clips` are the clip ratio and the dual clip; `factor` (B,) scales the clipped objective.
+
+def policy_losses(
+    data: Sequence[Any], evaluate: Evaluate, clips: Clips
+) -> tuple[ppo_policy_loss, ppo_info]:
+    """`ppo_policy_error` by the fields of `ppo_policy_data`; a factor scales what is clipped.
+
+    Log-probabilities may be (B, agents) that share an advantage (B,).
     """
-    (log_prob, entropy), (clip_ratio, dual_clip) = new, clips
+    (clip_ratio, dual_clip), (output, old_output, action, adv, weight, *factor) = clips, data
     if dual_clip is not None and dual_clip <= 1.0:
         raise ValueError(f"dual_clip must be greater than 1 (or None), got {dual_clip}")
+    log_prob, entropy = evaluate(output, action)
+    with torch.no_grad():
+        log_prob_old = evaluate(old_output, action)[0].reshape(log_prob.shape)
     log_ratio = log_prob - log_prob_old
     ratio = log_ratio.exp()
     if ratio.ndim > adv.ndim:
         ratio, entropy = ratio.mean(dim=1), entropy.mean(dim=1)
     objective = clipped_surrogate(ratio, adv, clip_ratio)
-    objective = objective if factor is None else objective * factor
+    for scale in factor:
+        objective = objective * scale.reshape(adv.shape)
     if dual_clip is not None:
         objective = bounded_below(objective, adv, dual_clip)
     info = ppo_info(*ratio_statistics(log_ratio, ratio, clip_ratio))

