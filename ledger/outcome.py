@@ -101,9 +101,9 @@ def _finished(directory: Path) -> dict[str, Any] | None:
 
 
 def _train(task: Task, seed: int, directory: Path) -> dict[str, Any]:
-    from ding.entry.run import Run
+    from ding.pipeline.run import Run
     from ding.entry.serial import train
-    from ding.entry.state import STATE_NAME
+    from ding.pipeline.state import STATE_NAME
     from ding.utils.limits import Limits
 
     begun = (directory / "ckpt" / STATE_NAME).is_file()

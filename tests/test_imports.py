@@ -22,10 +22,11 @@ BELOW: dict[str, set[str]] = {
     "policy": {"utils", "torch_utils", "rl_utils", "model", "config", "envs"},
     "worker": {"utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs"},
     "data": {"utils", "config", "worker"},
-    "parallel": {"utils", "torch_utils", "policy", "envs", "worker"},
+    "pipeline": {"utils", "config", "policy", "envs", "worker"},
+    "parallel": {"utils", "torch_utils", "policy", "envs", "worker", "pipeline"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
-        "parallel",
+        *("pipeline", "parallel"),
     },
 }
 """Package to what it may import (besides itself)."""

@@ -12,8 +12,8 @@ import pytest
 
 from ding.config import compile_config
 from ding.entry.predefined import ZOO, predefined_config
-from ding.entry.spaces import fit_model_to_env
 from ding.envs import get_vec_env_setting
+from ding.pipeline.spaces import fit_model_to_env
 from ding.policy import create_policy
 from ding.utils.errors import DingError
 from dizoo.atari.envs import AtariEnv

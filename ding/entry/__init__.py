@@ -2,8 +2,8 @@
 
 from ding.entry.evaluate import collect_demo_data, eval, evaluate, load_demo_data
 from ding.entry.parallel import parallel_pipeline
-from ding.entry.run import Run
 from ding.entry.serial import serial_pipeline, serial_pipeline_onpolicy, train
+from ding.pipeline.run import Run
 
 __all__ = [
     "Run",

@@ -9,10 +9,10 @@ from typing import Any
 from torch import nn
 
 from ding.config import compile_config
-from ding.entry.run import ConfigLike, EnvSetting, read_input
-from ding.entry.spaces import fit_model_to_env
-from ding.entry.state import runs_of
 from ding.envs import get_vec_env_setting, manager_of
+from ding.pipeline.run import ConfigLike, EnvSetting, read_input
+from ding.pipeline.spaces import fit_model_to_env
+from ding.pipeline.state import runs_of
 from ding.policy import Policy, create_policy
 from ding.utils.batch import Rows, columns_of, concat, take
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint

@@ -11,13 +11,7 @@ from ding.config import compile_config, read_config
 from ding.config.compile import save_compiled
 from ding.config.tree import plain_dict
 from ding.entry.head_start import ALONE_SECONDS, StartingRay
-from ding.entry.interrupt import Interrupt
 from ding.entry.parallel_config import check_parallel, timeout_name, translated
-from ding.entry.progress import Progress, Scalars
-from ding.entry.report import Outcome
-from ding.entry.run import ConfigLike, read_input, threads_for
-from ding.entry.spaces import fit_model_to_env
-from ding.entry.state import check_same_config, discard, find_run
 from ding.envs import get_vec_env_setting, manager_of
 from ding.parallel.backend import Backend, InlineBackend
 from ding.parallel.coordinator import Coordinator, Found
@@ -25,6 +19,12 @@ from ding.parallel.crew import Worker
 from ding.parallel.fleet import Fleet
 from ding.parallel.saving import MANIFEST, Saved, load_manifest
 from ding.parallel.services import Blueprint
+from ding.pipeline.interrupt import Interrupt
+from ding.pipeline.progress import Progress, Scalars
+from ding.pipeline.report import Outcome
+from ding.pipeline.run import ConfigLike, read_input, threads_for
+from ding.pipeline.spaces import fit_model_to_env
+from ding.pipeline.state import check_same_config, discard, find_run
 from ding.policy import create_policy
 from ding.utils.errors import CheckpointError
 from ding.utils.limits import Limits

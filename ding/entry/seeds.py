@@ -9,11 +9,11 @@ from typing import Any
 
 from ding.config import override
 from ding.entry.parallel import ParallelRun
-from ding.entry.report import draw_curves, summary
-from ding.entry.run import ConfigLike, Run, read_input
 from ding.entry.serial import train
-from ding.entry.state import STATE_NAME
 from ding.parallel.saving import MANIFEST
+from ding.pipeline.report import draw_curves, summary
+from ding.pipeline.run import ConfigLike, Run, read_input
+from ding.pipeline.state import STATE_NAME
 from ding.utils.errors import DingError
 from ding.utils.limits import Limits
 

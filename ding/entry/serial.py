@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from ding.entry.run import ConfigLike, EnvSetting, Run
+from ding.pipeline.run import ConfigLike, EnvSetting, Run
 from ding.policy import Policy
 from ding.utils.limits import Limits
 
@@ -20,11 +20,8 @@ def train(run: Run) -> dict[str, Any]:
         if run.evaluate_if_due():
             break
         run.save_if_due()
-        explore = run.commander.step()
-        samples = collector.collect(train_iter=learner.train_iter, policy_kwargs=explore)
-        for batch in run.batches(samples):
-            learner.train(batch, collector.envstep)
-            run.feed_back()
+        collected = run.source.next(learner.train_iter, run.commander.step())
+        run.learn(collected)
         run.progress.update(collector.envstep, learner.train_iter)
     return run.finish()
 

@@ -20,8 +20,7 @@ from ding.model.head import (
     ReparameterizationHead,
 )
 from ding.model.hybrid import PDQN, HybridQAC, HybridVAC
-from ding.model.numpy_forward import numpy_forward
-from ding.model.numpy_models import numpy_policy
+from ding.model.numpy_forward import NumpyForward
 from ding.model.policy_gradient import ACER, PG, PPG
 from ding.model.q_learning import BDQ, C51DQN, FQF, IQN, QRDQN, RainbowDQN, SQNModel
 from ding.model.qac_dist import QACDIST
@@ -74,6 +73,7 @@ __all__ = [
     "IModelWrapper",
     "InverseNetwork",
     "MultiHead",
+    "NumpyForward",
     "PopArtVHead",
     "QRDQNHead",
     "QuantileHead",
@@ -88,8 +88,6 @@ __all__ = [
     "encoder_for",
     "get_model_cls",
     "model_wrap",
-    "numpy_forward",
-    "numpy_policy",
     "parameters_of",
     "register_wrapper",
 ]

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ding.model.dqn import split_mask, wraps_obs
+from ding.model.action_mask import split_mask, wraps_obs
 from ding.model.encoder import Encoder, ObsShape, as_float, encoder_for, shape_of, size_of
 from ding.model.head import RegressionHead, ReparameterizationHead, discrete_head_for
 from ding.torch_utils.network import Activation, TwinMLP, mlp, orthogonal_

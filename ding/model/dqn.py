@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
 
+from ding.model.action_mask import split_mask, wraps_obs
 from ding.model.encoder import ObsShape, encoder_for, shape_of
 from ding.model.head import discrete_head_for
 from ding.torch_utils.network import Activation
-
-
-def wraps_obs(obs_shape: ObsShape) -> bool:
-    """Whether a dict input is `{'obs': ..., 'action_mask': ...}` and not itself the observation."""
-    return not (isinstance(obs_shape, Mapping) and "obs" in obs_shape)
-
-
-def split_mask(x: Any, wraps_obs: bool) -> tuple[Any, dict[str, Any]]:
-    """The observation, and `{'action_mask': ...}` if one came with it."""
-    if not (wraps_obs and isinstance(x, dict) and "obs" in x):
-        return x, {}
-    return x["obs"], {key: x[key] for key in ("action_mask",) if key in x}
 
 
 class QNetwork(nn.Module):

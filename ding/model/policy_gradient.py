@@ -11,8 +11,9 @@ from typing import Any
 
 from torch import nn
 
+from ding.model.action_mask import split_mask
 from ding.model.actor_critic import VAC, DiscreteQAC
-from ding.model.dqn import QNetwork, split_mask
+from ding.model.dqn import QNetwork
 from ding.model.encoder import ObsShape, encoder_for, shape_of, size_of
 from ding.model.head import ReparameterizationHead, discrete_head_for
 from ding.torch_utils.network import Activation

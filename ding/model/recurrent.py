@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ding.model.action_mask import split_mask, wraps_obs
 from ding.model.actor_critic import VAC
-from ding.model.dqn import split_mask, wraps_obs
 from ding.model.encoder import Encoder, ObsShape, encoder_for, shape_of
 from ding.model.head import discrete_head_for
 from ding.torch_utils.blocks import one_hot

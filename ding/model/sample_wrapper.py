@@ -13,17 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ding.model.action_mask import masked
 from ding.model.wrapper import IModelWrapper
+from ding.torch_utils.distribution import categorical_sample
 
 Eps = float | Tensor | Mapping[int, float] | Sequence[float]
-
-
-def masked(logit: Tensor, mask: Tensor | None) -> Tensor:
-    """The lowest number where the mask is zero; a new tensor."""
-    if mask is None:
-        return logit
-    mask = torch.as_tensor(mask, device=logit.device)
-    return logit.masked_fill(mask == 0, torch.finfo(logit.dtype).min)
 
 
 def argmax(logit: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -32,8 +26,7 @@ def argmax(logit: Tensor, mask: Tensor | None = None) -> Tensor:
 
 def multinomial(logit: Tensor, mask: Tensor | None = None, alpha: float = 1.0) -> Tensor:
     """One action per row with probability softmax(logit / alpha)."""
-    prob = torch.softmax(masked(logit / alpha, mask), dim=-1)
-    return torch.multinomial(prob.reshape(-1, prob.shape[-1]), 1).reshape(prob.shape[:-1])
+    return categorical_sample(masked(logit / alpha, mask))
 
 
 def uniform(logit: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -197,5 +190,7 @@ class CombinationMultinomialSampleWrapper(IModelWrapper):
     def forward(self, shot_number: int, *args: Any, **kwargs: Any) -> Any:
         output = dict(self._model.forward(*args, **kwargs))
         prob = torch.softmax(masked(output["logit"], output.get("action_mask")), dim=-1)
-        output["action"] = torch.multinomial(prob, shot_number, replacement=False)
+        rows = prob.reshape(-1, prob.shape[-1])
+        drawn = torch.multinomial(rows, shot_number, replacement=False)
+        output["action"] = drawn.reshape(*prob.shape[:-1], shot_number)
         return output

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ding.rl_utils.exploration import create_noise_generator
+from ding.torch_utils.target import TargetUpdate
 from ding.utils.batch import tree_map
 from ding.utils.errors import nearest
 from ding.utils.registry import Registry
@@ -149,32 +150,25 @@ class TargetNetworkWrapper(IModelWrapper):
                 f"update_type '{update_type}' needs update_kwargs {{'{names[update_type]}': ...}}, "
                 f"got {update_kwargs}"
             )
-        self._update_type = update_type
-        self._update_value = update_kwargs[names[update_type]]
-        self._update_count = 0
+        self._assigns, self._rule = update_type == "assign", TargetUpdate(**update_kwargs)
         for parameter in self._model.parameters():
             parameter.requires_grad_(False)
 
     def update(self, state_dict: Mapping[str, Tensor], direct: bool = False) -> None:
         """Follow the learning model; `direct` copies now and starts counting anew."""
         if direct:
+            self._rule.count = 0
+        elif not self._rule.due():
+            return
+        if direct or self._assigns:
             self._model.load_state_dict(state_dict, strict=True)
-            self._update_count = 0
-        elif self._update_type == "assign":
-            self._update_count += 1
-            if self._update_count % self._update_value == 0:
-                self._model.load_state_dict(state_dict, strict=True)
         else:
             named = list(self._model.named_parameters())
-            with torch.no_grad():
-                own = [parameter for _, parameter in named]
-                torch._foreach_lerp_(
-                    own, [state_dict[name] for name, _ in named], self._update_value
-                )
+            self._rule.move([own for _, own in named], [state_dict[name] for name, _ in named])
 
     def _reset(self, data_id: Iterable[int] | None, **kwargs: Any) -> None:
         if "target_update_count" in kwargs:
-            self._update_count = int(kwargs["target_update_count"])
+            self._rule.count = int(kwargs["target_update_count"])
 
 
 class TeacherNetworkWrapper(IModelWrapper):

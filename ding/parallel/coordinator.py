@@ -21,6 +21,7 @@ from ding.parallel.ledger import Ledger
 from ding.parallel.saving import Saved, Saving
 from ding.parallel.services import Blueprint
 from ding.utils.limits import Limits
+from ding.worker import evaluation_due
 
 # Seconds between two copies of the learner's state, from which another one would go on.
 _STATE_SECONDS = 2.0
@@ -87,7 +88,7 @@ class Coordinator:
         self._away_since: float | None = None
         self._state_due = time.monotonic() + _STATE_SECONDS
         history = self.found.state["history"]
-        self._evaluated_iter = history[-1]["train_iter"] if history else None
+        self._evaluated_iter: int = history[-1]["train_iter"] if history else -1
         self.crew = Crew(
             backend, blueprint, self.ledger, fleet.timeouts, self._on_replaced, on_hung
         )
@@ -148,8 +149,14 @@ class Coordinator:
     @property
     def is_done(self) -> bool:
         """Whether the goal or a limit is reached."""
-        reached = self._limits.reached(self.ledger.updates, self.ledger.env_steps)
-        return self.found.stop or reached
+        if self.found.stop or self.ledger.updates >= self._limits.train_iter:
+            return True
+        learned = self.learner.idle and not self._feed.has_due
+        return self.limits_reached and learned
+
+    @property
+    def limits_reached(self) -> bool:
+        return self._limits.reached(self.ledger.updates, self.ledger.env_steps)
 
     @property
     def finished(self) -> bool:
@@ -197,15 +204,15 @@ class Coordinator:
             how = ("load", file, updates)
         else:
             how = ("begin", self.policy_cfg.load_path or "")
-        self.ask(self.learner, self._publish, *how)
+        self.ask(self.learner, self.publish, *how)
 
     def learned(self, call: Call, n_update: int, told: Mapping[str, Any]) -> None:
         self.ledger.updates += n_update
-        self._publish(call, told)
+        self.publish(call, told)
         if time.monotonic() >= self._state_due:
             self._keep_state()
 
-    def _publish(self, call: Call, told: Mapping[str, Any]) -> None:
+    def publish(self, call: Call, told: Mapping[str, Any]) -> None:
         """New weights for all; only of a call that is over, or its loss would spread."""
         self.ledger.version += 1
         self.weights = Weights(self.backend.held(call), self.ledger.version, told["train_iter"])
@@ -222,10 +229,10 @@ class Coordinator:
     # --- evaluation ----------------------------------------------------------------------------
 
     def _evaluate_if_due(self) -> None:
-        if self.weights is None or not self.evaluator.idle:
+        if self.weights is None or not self.evaluator.idle or self._feed.warms_up:
             return
-        last, freq = self._evaluated_iter, self.policy_cfg.eval.evaluator.eval_freq
-        if last is None or self.weights.train_iter - last >= freq:
+        freq = self.policy_cfg.eval.evaluator.eval_freq
+        if evaluation_due(self.weights.train_iter, self._evaluated_iter, freq):
             self._evaluate(self.weights)
 
     def _evaluate(self, weights: Weights) -> None:

@@ -18,7 +18,7 @@ from ding.parallel.services import (
     EvaluatorService,
     LearnerService,
 )
-from ding.torch_utils.group import GroupError
+from ding.torch_utils.distributed import GroupError
 from ding.utils.errors import DingError
 
 # So many losses without one answer in between: it is not bad luck.

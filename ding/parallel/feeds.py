@@ -33,6 +33,16 @@ class Feed(ABC):
         """Chunks that have arrived and wait."""
         return 0
 
+    @property
+    def has_due(self) -> bool:
+        """Whether stored samples are still to be learned from."""
+        return False
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether random samples are still collected, or their statistics not yet published."""
+        return False
+
     @abstractmethod
     def dispatch(self) -> None:
         """Give those that are idle something to do."""
@@ -65,8 +75,9 @@ class ReplayFeed(Feed):
         policy = coordinator.policy_cfg
         self._chunk, self._batch_size = chunk, policy.learn.batch_size
         self._random = policy.random_collect_size
-        rate = policy.learn.update_per_collect / policy.collect.n_sample
-        self._balance = Balance(rate, exempt=self._random)
+        self._balance = Balance(
+            policy.learn.update_per_collect, policy.collect.n_sample, exempt=self._random
+        )
         if coordinator.ledger.samples:
             self._random = 0
         self._arrived: deque[tuple[Call, Told]] = deque()
@@ -77,6 +88,7 @@ class ReplayFeed(Feed):
         self._priorities: list[Any] = []
         self._statistics: list[Any] = []
         """Gathered with what is stored, for the learner's normalisers."""
+        self._merging = False
 
     @property
     def queued(self) -> int:
@@ -92,6 +104,8 @@ class ReplayFeed(Feed):
             self._use_buffer()
         if self._drawn is not None and self._c.learner.idle:
             self._learn(*self._drawn)
+        elif self._statistics and self._c.learner.idle and not self.has_due:
+            self._merge()
 
     def _collect(self, worker: Worker) -> bool:
         """Ask for a chunk, if one is wanted."""
@@ -104,9 +118,9 @@ class ReplayFeed(Feed):
             return True
         under_way = c.ledger.chunks.open * self._chunk
         starved = self._starved and not self.queued
-        if weights is None or not (
-            starved or self._balance.may_collect(c.ledger, under_way, self._ahead)
-        ):
+        unmerged = c.fleet.in_step and (under_way > 0 or self._merging or bool(self._statistics))
+        early = not (starved or self._balance.may_collect(c.ledger, under_way, self._ahead))
+        if weights is None or unmerged or early or c.limits_reached:
             return False
         args = (weights.ref, self._chunk, c.settings(worker.index))
         self._ask_for_chunk(worker, partial(self._take_of, weights), "collect", *args)
@@ -140,7 +154,7 @@ class ReplayFeed(Feed):
             c.ask(self._buffer, ignore, "update", priorities)
         elif self._drawn is None and (due := self._balance.updates_due(c.ledger)):
             # Before what has arrived: that never ends where there are many collectors.
-            args = (min(due, _MOST_UPDATES), self._batch_size, c.ledger.updates)
+            args = (min(due, _MOST_UPDATES), c.ledger.updates)
             c.ask(self._buffer, self._take_batches, "draw", *args)
         elif self._arrived:
             self._add(1 if self._one_by_one else _MOST_CHUNKS)
@@ -158,6 +172,7 @@ class ReplayFeed(Feed):
                 self._c.ledger.store(told)
                 if told["statistics"]:
                     self._statistics.append(told["statistics"])
+            self._starved = False
 
         def lost(why: ServiceLostError) -> None:
             if isinstance(why, AnswerLostError):
@@ -180,6 +195,31 @@ class ReplayFeed(Feed):
             self._balance.forgive(self._c.ledger)
         else:
             self._drawn = (call, told["batches"])
+
+    @property
+    def has_due(self) -> bool:
+        """Whether stored samples are still to be learned from."""
+        return self._drawn is not None or self._balance.updates_due(self._c.ledger) > 0
+
+    @property
+    def warms_up(self) -> bool:
+        ledger, size = self._c.ledger, self._c.policy_cfg.random_collect_size
+        unpublished = self._merging or bool(self._statistics)
+        return not ledger.updates and (ledger.samples < size or unpublished)
+
+    def _merge(self) -> None:
+        """Publish statistics that no update takes along."""
+        statistics, self._statistics, self._merging = self._statistics, [], True
+
+        def merged(call: Call, told: Told) -> None:
+            self._merging = False
+            self._c.publish(call, told)
+
+        def lost(_: ServiceLostError) -> None:
+            self._merging = False
+            self._statistics = statistics + self._statistics
+
+        self._c.ask(self._c.learner, merged, "merge", statistics, lost=lost)
 
     def _learn(self, drawn: Call, n: int) -> None:
         c, self._drawn = self._c, None

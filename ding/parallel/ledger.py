@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from typing import Any
 
 
@@ -77,12 +78,12 @@ class Ledger:
 class Balance:
     """Keeps the updates and the samples of a run in the proportion that its config asks for."""
 
-    def __init__(self, updates_per_sample: float, exempt: int = 0) -> None:
-        """For the first `exempt` samples there are no updates."""
-        self._rate, self._exempt = updates_per_sample, float(exempt)
+    def __init__(self, updates: int, samples: int, exempt: int = 0) -> None:
+        """So many updates for so many samples, but none for the first `exempt` ones."""
+        self._rate, self._exempt = Fraction(updates, samples), Fraction(exempt)
 
     def updates_due(self, ledger: Ledger) -> int:
-        return max(int((ledger.samples - self._exempt) * self._rate - ledger.updates), 0)
+        return max(int((ledger.samples - self._exempt) * self._rate) - ledger.updates, 0)
 
     def may_collect(self, ledger: Ledger, under_way: int, ahead: int) -> bool:
         """Whether fewer than `ahead` samples are early."""

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ding.envs import get_vec_env_setting, manager_of
-from ding.envs.manager.interface import seed_after
+from ding.envs.manager.slot import seed_after
 from ding.parallel.together import (
     NoLog,
     begin_alike,
@@ -23,8 +23,11 @@ from ding.parallel.together import (
     indivisible,
     own_address,
 )
-from ding.policy import ActingState, Statistics, create_policy, get_random_policy
-from ding.torch_utils.group import (
+from ding.pipeline.batches import ReplayBatches
+from ding.pipeline.learning import train_on
+from ding.pipeline.source import Collected, CollectorSource
+from ding.policy import ActingState, Statistics, create_policy
+from ding.torch_utils.distributed import (
     Group,
     GroupError,
     cancel_meeting,
@@ -78,46 +81,31 @@ class CollectorService:
     def __init__(self, blueprint: Blueprint, index: int, incarnation: int) -> None:
         cfg, seed = blueprint.cfg, blueprint.seed_of(index, incarnation)
         self._policy = blueprint.policy("collect", seed)
-        self._mode = self._policy.collect_mode
         self._env = blueprint.envs(seed, to_evaluate=False)
         self._collector: Any = create_serial_collector(
             cfg.policy.collect.collector,
             env=self._env,
-            policy=self._mode,
+            policy=self._policy.collect_mode,
             exp_name=cfg.exp_name,
             instance_name=f"collector{index}",
         )
         self._collector.number_episodes_from((index << 16 | incarnation) << 32)
+        self._source = CollectorSource(self._collector, self._policy.collect_mode)
 
     def collect(self, state: ActingState, n_sample: int, settings: Mapping[str, Any]) -> Answer:
         """Samples of the policy in this state, and how many env steps they took."""
         self._policy.load_acting_state(state)
-        return self._collected(n_sample=n_sample, train_iter=state.version, policy_kwargs=settings)
+        return _answer(self._source.next(state.version, settings, n_sample=n_sample))
 
     def collect_episodes(
         self, state: ActingState, n_episode: int, settings: Mapping[str, Any]
     ) -> Answer:
         """The same for whole episodes."""
         self._policy.load_acting_state(state)
-        return self._collected(
-            n_episode=n_episode, train_iter=state.version, policy_kwargs=settings
-        )
+        return _answer(self._source.next(state.version, settings, n_episode=n_episode))
 
     def collect_random(self, n_sample: int) -> Answer:
-        self._collector.reset_policy(get_random_policy(self._mode, self._env.action_space))
-        answer = self._collected(n_sample=n_sample, random_collect=True)
-        self._collector.reset_policy(self._mode)
-        return answer
-
-    def _collected(self, **kwargs: Any) -> Answer:
-        before, dropped = self._collector.envstep, self._collector.dropped_steps
-        samples = columns_of(self._collector.collect(**kwargs))
-        return samples, {
-            "env_steps": self._collector.envstep - before,
-            "dropped_steps": self._collector.dropped_steps - dropped,
-            "samples": length(samples),
-            "statistics": self._collector.take_statistics(),
-        }
+        return _answer(self._source.next_random(n_sample))
 
     def close(self) -> None:
         self._collector.close()
@@ -154,7 +142,6 @@ class LearnerService:
         )
         if rank:
             self._learner.log = NoLog(cfg.exp_name, "learner")
-        self._wants_priority = cfg.policy.get("priority", False)
 
     def open_group(self) -> Answer:
         """Of rank 0: where all are to meet."""
@@ -185,14 +172,10 @@ class LearnerService:
 
         With other learners these are the priorities of the share that was learned from here.
         """
-        priorities = []
-        for gathered in statistics:
-            self._learner.merge_statistics(gathered)
+        shares = (Rows(writable(self._share(batch))) for batch in batches)
         with use(self._joined()):
-            for batch in batches:
-                self._learner.train(Rows(writable(self._share(batch))), envstep)
-                if self._wants_priority and self._learner.priority_info:
-                    priorities.append(tree_map(np.asarray, self._learner.priority_info))
+            infos = train_on(self._learner, shares, envstep, statistics, on_policy=False)
+            priorities = [tree_map(np.asarray, info) for info in infos if info]
         return self._answer(priorities)
 
     def learn_together(
@@ -203,8 +186,13 @@ class LearnerService:
         Other learners get all of it, too: advantages of whole episodes are computed anew, and the
         passes cut their minibatches themselves. It is these that the learners share.
         """
+        samples = [Rows(writable(concat(list(parts))))]
         with use(self._joined()):
-            self._learner.train(Rows(writable(concat(list(parts)))), envstep)
+            list(train_on(self._learner, samples, envstep, statistics, on_policy=True))
+        return self._answer([])
+
+    def merge(self, statistics: Sequence[Statistics]) -> Answer:
+        """Take statistics into the normalisers where there is nothing to learn from yet."""
         for gathered in statistics:
             self._learner.merge_statistics(gathered)
         return self._answer([])
@@ -269,26 +257,22 @@ class BufferService:
         cfg = blueprint.cfg
         set_pkg_seed(blueprint.seed)
         self._buffer = create_buffer(cfg.policy.other.replay_buffer, exp_name=cfg.exp_name)
+        self._batches = ReplayBatches.of(self._buffer, cfg.policy)
         self._snapshot: Any = None
 
     def add(self, envstep: int, *parts: Batch) -> Answer:
         for samples in parts:
-            self._buffer.push(Rows(samples), envstep)
+            self._batches.add(Rows(samples), envstep)
         return None, {}
 
-    def draw(self, n_batch: int, batch_size: int, train_iter: int) -> Answer:
+    def draw(self, n_batch: int, train_iter: int) -> Answer:
         """As many batches as can be had, `n_batch` at most."""
-        batches: list[Batch] = []
-        for _ in range(n_batch):
-            batch = self._buffer.sample(batch_size, train_iter)
-            if batch is None:
-                break
-            batches.append(columns_of(batch))
+        batches = [columns_of(batch) for batch in self._batches.draw(n_batch, lambda: train_iter)]
         return batches, {"batches": len(batches)}
 
     def update(self, priorities: Sequence[Mapping[str, Any]]) -> Answer:
         for priority in priorities:
-            self._buffer.update(priority)
+            self._batches.feed_back(priority)
         return None, {}
 
     def save(self, path: str) -> Answer:
@@ -347,6 +331,16 @@ class EvaluatorService:
 
     def close(self) -> None:
         self._evaluator.close()
+
+
+def _answer(collected: Collected) -> Answer:
+    samples = columns_of(collected.samples)
+    return samples, {
+        "env_steps": collected.env_steps,
+        "dropped_steps": collected.dropped_steps,
+        "samples": length(samples),
+        "statistics": collected.statistics,
+    }
 
 
 def writable(columns: Any) -> Any:

@@ -10,9 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.torch_utils.group import Group
-from ding.torch_utils.optim import Adam
-from ding.torch_utils.optimizers import AdamW, RMSprop
+from ding.torch_utils.distributed import Group
+from ding.torch_utils.optim import Adam, AdamW, RMSprop
 from ding.utils.errors import ConfigError
 from ding.utils.log import WorkerLog
 

@@ -23,7 +23,7 @@ from ding.policy.actor_critic import (
 )
 from ding.policy.base import takes_all_envs
 from ding.policy.config import LearnConfig, PolicyConfig, check_samples, one_of, within
-from ding.rl_utils.a2c import a2c_data, a2c_losses
+from ding.rl_utils.a2c import actor_critic_losses
 from ding.torch_utils import GradientStep
 from ding.utils.batch import Batch, columns_of
 
@@ -83,11 +83,12 @@ class A2CPolicy(ActorCriticPolicy):
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         learn = self.cfg.learn
         output = self._model(batch["obs"], mode="compute_actor_critic")
-        logit, action, advantage = output["logit"], batch["action"], batch["advantage"]
+        advantage = batch["advantage"]
         if learn.adv_norm:
             advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        data = a2c_data(logit, action, output["value"], advantage, batch["return"], None)
-        policy_loss, value_loss, entropy = a2c_losses(data, *self._log_prob(output, action))
+        policy_loss, value_loss, entropy = actor_critic_losses(
+            *self._log_prob(output, batch["action"]), advantage, output["value"], batch["return"]
+        )
         loss = policy_loss + learn.value_weight * value_loss - learn.entropy_weight * entropy
         metrics = {
             "policy_loss": policy_loss.detach(),

@@ -29,8 +29,8 @@ from ding.policy.unrolled import (
     unroll_samples,
 )
 from ding.rl_utils.acer import acer_policy_error, acer_trust_region_update, acer_value_error
-from ding.rl_utils.ppo import mean
-from ding.rl_utils.retrace import compute_q_retraces
+from ding.rl_utils.retrace import retrace
+from ding.rl_utils.td import at_action, weighted_mean
 from ding.torch_utils import GradientStep, TargetNetwork
 from ding.utils.batch import Batch, Rows
 
@@ -124,30 +124,25 @@ class ACERPolicy(ActorCriticPolicy):
         """Add what both losses take as given: values, Retrace returns and importance weights."""
         log_pi = _log_pi(self._model, batch["obs"])
         q = _q_values(self._model, batch["obs"])
-        value = (log_pi.exp() * q).sum(dim=-1, keepdim=True)  # (T, B, 1)
+        value = (log_pi.exp() * q).sum(dim=-1)  # (T, B)
         next_pi = _log_pi(self._model, batch["next_obs"]).exp()
         next_value = (next_pi * _q_values(self._model, batch["next_obs"])).sum(dim=-1)
         ratio = (log_pi - torch.log_softmax(batch["logit"], dim=-1)).exp()
-        # Retrace goes on from a row to the next. Where that is another episode, or nothing, it is
-        # stopped, and the value of what came there is part of the reward.
-        stop = batch["end"].clone()
-        stop[-1] = True
-        reward = batch["reward"] + stop * batch["discount"] * next_value
-        retrace = compute_q_retraces(
-            torch.cat([q, q[-1:]]),
-            torch.cat([value, value[-1:]]),
-            reward,
-            batch["action"],
-            (~stop).float(),
-            ratio,
-            self.cfg.discount_factor,
-        )[:-1]
-        return {**batch, "q": q, "v": value, "retrace": retrace, "ratio": ratio}
+        q_ret = retrace(
+            batch["reward"],
+            batch["discount"],
+            at_action(q, batch["action"]),
+            next_value,
+            at_action(ratio, batch["action"]),
+            batch["end"],
+        )
+        given = {"q": q, "v": value.unsqueeze(-1), "q_ret": q_ret.unsqueeze(-1), "ratio": ratio}
+        return {**batch, **given}
 
     def _critic_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         q = _q_values(self._model, batch["obs"])
-        error = acer_value_error(q, batch["retrace"], batch["action"]).squeeze(-1)
-        loss = mean(error, batch.get("weight"))
+        error = acer_value_error(q, batch["q_ret"], batch["action"]).squeeze(-1)
+        loss = weighted_mean(error, batch.get("weight"))
         metrics = {
             "value_loss": loss.detach(),
             "q_value": batch["v"].mean(),
@@ -167,8 +162,8 @@ class ACERPolicy(ActorCriticPolicy):
             bound = learn.trust_region_value
             [gradient] = acer_trust_region_update([gradient], log_pi, average, bound)
         # This has the gradient that was just worked out.
-        policy_loss = mean((gradient * log_pi).sum(dim=-1), weight)
-        entropy = mean(-(log_pi.exp() * log_pi).sum(dim=-1), weight)
+        policy_loss = weighted_mean((gradient * log_pi).sum(dim=-1), weight)
+        entropy = weighted_mean(-(log_pi.exp() * log_pi).sum(dim=-1), weight)
         metrics = {
             "policy_loss": objective.detach() / batch["reward"].numel(),
             "entropy": entropy.detach(),
@@ -178,7 +173,7 @@ class ACERPolicy(ActorCriticPolicy):
     def _negative_objective(self, batch: Batch, log_pi: Tensor) -> Tensor:
         truncated, correction = acer_policy_error(
             batch["q"],
-            batch["retrace"],
+            batch["q_ret"],
             batch["v"],
             log_pi.exp(),
             batch["action"],

@@ -1,6 +1,6 @@
 """From stacked observations to actions, in NumPy where the network allows.
 
-Letters in shapes: N envs, A actions.
+Letters in shapes: N envs (or envs and agents: any number of leading axes), A actions.
 """
 
 from __future__ import annotations
@@ -11,14 +11,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
 from threadpoolctl import ThreadpoolController
 from torch import nn
 
-from ding.model.numpy_models import numpy_policy
-from ding.torch_utils.data_helper import to_ndarray
-from ding.utils.batch import tree_map
-from ding.utils.data.collate_fn import as_tensor
+from ding.model.numpy_forward import NumpyForward
 
 Forward = Callable[[Any], dict[str, Any]]
 
@@ -26,24 +22,9 @@ _LOG_SQRT_2PI = np.float32(0.5 * np.log(2 * np.pi))
 
 
 def acting_model(model: nn.Module, mode: str | None = None) -> Forward:
-    """`model(obs, mode)` for stacked observations: arrays in, arrays out, no gradients.
-
-    At a handful of envs NumPy takes a fifth of torch's time; models it can't run go through torch.
-    Call it after the optimizer was made: the NumPy version reads the memory of the weights.
-    """
+    """`model(obs, mode)` for stacked observations: arrays in, arrays out, no gradients."""
     _use_one_blas_thread()
-    in_numpy = numpy_policy(model, mode)
-    if in_numpy is not None:
-        return in_numpy
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    kwargs = {} if mode is None else {"mode": mode}
-
-    def in_torch(obs: Any) -> dict[str, Any]:
-        with torch.no_grad():
-            inputs = tree_map(lambda leaf: as_tensor(leaf).to(device), obs)
-            return to_ndarray(model(inputs, **kwargs))
-
-    return in_torch
+    return NumpyForward(model, mode)
 
 
 def eval_view(model: nn.Module) -> nn.Module:
@@ -68,16 +49,18 @@ def epsilon_greedy(
     rng: np.random.Generator,
     allowed: np.ndarray | None = None,
 ) -> np.ndarray:
-    """(N, A) values to (N,) actions; every env draws for itself whether to explore.
+    """(N, A) values to (N,) actions; every env and agent draws for itself whether to explore.
 
-    `eps` is the same for all, or (N,). Exploring keeps to what the mask `allowed` (N, A) allows.
+    `eps` is the same for all, or one for each env. Exploring keeps to what the mask `allowed`
+    (N, A) allows.
     """
-    action = q.argmax(axis=1)
-    explore = rng.random(len(q)) < eps
-    n_explore = explore.tolist().count(True)
+    action = q.argmax(axis=-1)
+    # Transposed, a number per env meets the draws of all its agents.
+    explore = (rng.random(action.shape).transpose() < eps).transpose()
+    n_explore = np.count_nonzero(explore)
     if n_explore:
         if allowed is None:
-            action[explore] = rng.integers(0, q.shape[1], n_explore)
+            action[explore] = rng.integers(0, q.shape[-1], n_explore)
         else:
             action[explore] = random_allowed(allowed[explore], rng)
     return action
@@ -85,16 +68,20 @@ def epsilon_greedy(
 
 def random_allowed(mask: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """One action (N,) for each row of a mask (N, A), drawn from those that it allows."""
-    return np.where(mask != 0, rng.random(mask.shape), -1.0).argmax(axis=1)
+    return np.where(mask != 0, rng.random(mask.shape), -1.0).argmax(axis=-1)
 
 
 def sample_categorical(logit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Actions (N,) drawn from (N, A) logits.
+    """Actions (N,) drawn from (N, A) logits."""
+    return with_gumbel_noise(logit, rng).argmax(axis=-1)
+
+
+def with_gumbel_noise(logit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Logits whose largest one is a draw from their softmax.
 
     Of exponential clocks with rates p, clock i rings first with probability p_i.
     """
-    clock = rng.standard_exponential(logit.shape, dtype=np.float32)
-    return (logit - np.log(clock)).argmax(axis=1)
+    return logit - np.log(rng.standard_exponential(logit.shape, dtype=np.float32))
 
 
 def sample_gaussian(mu: np.ndarray, sigma: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -104,15 +91,15 @@ def sample_gaussian(mu: np.ndarray, sigma: np.ndarray, rng: np.random.Generator)
 
 def categorical_log_prob(logit: np.ndarray, action: np.ndarray) -> np.ndarray:
     """Log-probabilities (N,) of the actions (N,) under (N, A) logits."""
-    shifted = logit - np.maximum.reduce(logit, axis=1, keepdims=True)
-    taken = shifted[np.arange(len(action)), action]
-    return taken - np.log(np.add.reduce(np.exp(shifted), axis=1))
+    shifted = logit - np.maximum.reduce(logit, axis=-1, keepdims=True)
+    taken = np.take_along_axis(shifted, action[..., None], axis=-1)[..., 0]
+    return taken - np.log(np.add.reduce(np.exp(shifted), axis=-1))
 
 
 def gaussian_log_prob(mu: np.ndarray, sigma: np.ndarray, action: np.ndarray) -> np.ndarray:
     """Log-probabilities (N,) of the actions (N, A) under independent normals."""
     noise = (action - mu) / sigma
-    return -(0.5 * noise * noise + np.log(sigma) + _LOG_SQRT_2PI).sum(axis=1)
+    return -(0.5 * noise * noise + np.log(sigma) + _LOG_SQRT_2PI).sum(axis=-1)
 
 
 def noisy(action: np.ndarray, sigma: float, rng: np.random.Generator) -> np.ndarray:
@@ -134,11 +121,12 @@ def hybrid_epsilon_greedy(
 
     Exploring keeps to types that the mask `allowed` (N, K) allows.
     """
-    kind, args = q.argmax(axis=1), noisy(args, sigma, rng)
-    explore = np.flatnonzero(rng.random(len(q)) < eps)
+    kind, args = q.argmax(axis=-1), noisy(args, sigma, rng)
+    explore = rng.random(kind.shape) < eps
+    n_explore = np.count_nonzero(explore)
     if allowed is None:
-        kind[explore] = rng.integers(0, q.shape[1], len(explore))
+        kind[explore] = rng.integers(0, q.shape[-1], n_explore)
     else:
         kind[explore] = random_allowed(allowed[explore], rng)
-    args[explore] = rng.uniform(-1.0, 1.0, (len(explore), args.shape[1]))
+    args[explore] = rng.uniform(-1.0, 1.0, (n_explore, args.shape[-1]))
     return {"action_type": kind, "action_args": args}

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
+from ding.model.action_mask import masked
 from ding.policy import acting
 from ding.policy.acting import sample_categorical, sample_gaussian
 from ding.rl_utils.ppo import log_prob_entropy
@@ -25,9 +25,6 @@ from ding.torch_utils.distribution import (
 from ding.utils.errors import ConfigError
 
 Rng = np.random.Generator
-
-# As good as minus infinity, but zero times its probability is still zero.
-_NEVER = -1e8
 
 
 class ActionKind(NamedTuple):
@@ -143,7 +140,7 @@ ACTION_KINDS = {
 
 
 def action_kind(action_space: str, action_shape: Any) -> ActionKind:
-    """That of the config: 'discrete' means several actions where the shape lists several."""
+    """Kind that the config means: 'discrete' is several actions where the shape lists several."""
     several = isinstance(action_shape, Sequence) and len(action_shape) > 1
     if action_space == "discrete" and several:
         return ACTION_KINDS["multi_discrete"]
@@ -151,7 +148,7 @@ def action_kind(action_space: str, action_shape: Any) -> ActionKind:
 
 
 def usable(output: dict[str, Any]) -> Any:
-    """The logits of a network's output, in columns, where its 'action_mask' allows an action.
+    """Logits of a network's output, kept low where its 'action_mask' allows no action.
 
     Works for arrays and tensors; of a hybrid action the type is masked.
     """
@@ -161,19 +158,19 @@ def usable(output: dict[str, Any]) -> Any:
     if mask is None:
         return logit
     if isinstance(logit, dict) and "action_type" in logit:
-        return {**logit, "action_type": _masked(logit["action_type"], mask)}
+        return {**logit, "action_type": masked(logit["action_type"], mask)}
     if isinstance(logit, (dict, tuple)):
         raise ConfigError(
             "the env gives an action_mask, which is for one discrete action or the type of a "
             "hybrid one; leave it out of the observation"
         )
-    return _masked(logit, mask)
+    return masked(logit, mask)
 
 
 def hybrid_action(
     output: dict[str, Any], *, eps: float, sigma: float, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Of a network's values of types and arguments, with both kinds of exploration."""
+    """Explore, in both parts of the action, with a network's values of types and arguments."""
     return acting.hybrid_epsilon_greedy(
         usable(output),
         output["action_args"],
@@ -187,9 +184,3 @@ def hybrid_action(
 def best_hybrid_action(output: dict[str, Any]) -> dict[str, np.ndarray]:
     kind = usable(output).argmax(axis=1)
     return {"action_type": kind, "action_args": output["action_args"]}
-
-
-def _masked(logit: Any, mask: Any) -> Any:
-    if isinstance(logit, Tensor):
-        return torch.where(mask != 0, logit, _NEVER)
-    return np.where(mask != 0, logit, np.float32(_NEVER))

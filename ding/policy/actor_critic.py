@@ -17,9 +17,10 @@ from ding.policy.acting import acting_model
 from ding.policy.actions import ActionKind, action_kind, usable
 from ding.policy.base import Policy
 from ding.policy.config import CollectConfig, PolicyConfig
-from ding.rl_utils.gae import gae_advantages
+from ding.rl_utils.adder import terminated
+from ding.rl_utils.gae import flat_advantages
 from ding.torch_utils import Adam
-from ding.torch_utils.group import own_rows, worked_out_together
+from ding.torch_utils.distributed import own_rows, worked_out_together
 from ding.torch_utils.running_statistics import RunningScale
 from ding.utils.batch import Batch, ByEnv, Rows, columns_of, gather, length, stacked_of, take
 from ding.utils.errors import ConfigError
@@ -170,25 +171,18 @@ class ActorCriticPolicy(Policy):
         the scale of returns has moved meanwhile.
         """
         scale = np.float32(self._return_scale.std)
-        done, end = steps["done"], ends_of(steps)
+        end = ends_of(steps)
         output, last_output = self._values(steps, end)
         value = output * scale
         next_value = np.empty_like(value)
         next_value[:-1] = value[1:]
         # Where a piece ends the next row is another episode: value the true last observation.
         next_value[end] = last_output * scale
-        terminated = done & ~steps["truncated"] if "truncated" in steps else done
-        if self.cfg.learn.ignore_done:
-            terminated = np.zeros_like(terminated)
-        advantage = gae_advantages(
-            self._scaled(steps["reward"]),
-            value,
-            next_value,
-            terminated,
-            end,
-            self.cfg.discount_factor,
-            self.cfg.collect.gae_lambda,
-        )
+        gamma, lambda_ = self.cfg.discount_factor, self.cfg.collect.gae_lambda
+        discount = np.where(terminated(steps, self.cfg.learn.ignore_done), 0.0, gamma)
+        decay = np.where(end, 0.0, gamma * lambda_)
+        reward = self._scaled(steps["reward"])
+        advantage = flat_advantages(reward, value, next_value, discount=discount, decay=decay)
         return {**steps, "value": output, "advantage": advantage, "return": advantage + value}
 
     def _values(self, steps: Batch, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -27,7 +27,7 @@ from ding.policy.modes import (
 )
 from ding.policy.normaliser import ActingPart, ObsNormaliser, RewardNormaliser
 from ding.policy.replayed import learnable
-from ding.rl_utils.adder import terminated_of
+from ding.rl_utils.adder import terminated
 from ding.torch_utils.lr_schedule import LrSchedule
 from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of, tree_map
 from ding.utils.data.collate_fn import as_tensor
@@ -502,8 +502,8 @@ class Policy:
         if self.cfg.nstep > 1 and reward.ndim == 2 and reward.shape[1] == self.cfg.nstep:
             powers = np.power(self.cfg.discount_factor, np.arange(self.cfg.nstep))
             reward = (reward @ powers).astype(np.float32)
-        terminated = terminated_of(columns) & (not self.cfg.learn.ignore_done)
-        return {**columns, "reward": reward, "discount": ~terminated * self._gamma(columns)}
+        over = terminated(columns, self.cfg.learn.ignore_done)
+        return {**columns, "reward": reward, "discount": ~over * self._gamma(columns)}
 
     def _gamma(self, columns: Batch) -> Any:
         """Discount of the value after each sample that goes on."""

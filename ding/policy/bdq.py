@@ -9,23 +9,36 @@ Letters in shapes: B batch, N envs, D branches, A choices (bins) of each.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from ding.policy.acting import epsilon_greedy
-from ding.policy.dqn import DQNPolicy
-from ding.rl_utils.td import q_nstep_td_data
-from ding.rl_utils.td_q import bdq_nstep_td_error
+from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNPolicy
+from ding.rl_utils.td import at_action, branching_target, weighted_mean
 from ding.utils.batch import Batch, ByEnv, stacked_of
 from ding.utils.errors import ConfigError
 
 
-class BDQPolicy(DQNPolicy):
-    """DQN whose branches each have their own target and share the value and the encoder."""
+@dataclass(frozen=True, kw_only=True)
+class BDQLearnConfig(DQNLearnConfig):
+    branch_targets: bool = False
+    """Let every branch learn from its own next value (equation 4 of the paper) instead of from the
+    mean over the branches, which the paper chose (equation 6)."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class BDQConfig(DQNConfig):
+    learn: BDQLearnConfig = field(default_factory=BDQLearnConfig)
+
+
+class BDQPolicy(DQNPolicy):
+    """DQN whose branches share the value, the encoder and the target."""
+
+    config_class = BDQConfig
+    cfg: BDQConfig
     action_kinds = ("multi_discrete",)
     keeps_to_masks = False
 
@@ -48,29 +61,21 @@ class BDQPolicy(DQNPolicy):
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         q = self._model(batch["obs"])["logit"]  # (B, D, A)
         output, best = self._next(batch)
-        data = q_nstep_td_data(
-            q=q,
-            next_n_q=output["logit"],
-            action=batch["action"],
-            next_n_action=best,
-            reward=batch["reward"],
-            done=torch.zeros_like(batch["reward"]),  # `discount` knows
-            weight=batch.get("weight"),
-        )
-        gamma, discount = self.cfg.discount_factor, batch["discount"]
-        loss, squared = bdq_nstep_td_error(data, gamma, cum_reward=True, value_gamma=discount)
+        next_q = at_action(output["logit"], best)  # (B, D)
+        mean = not self.cfg.learn.branch_targets
+        target = branching_target(batch["reward"], batch["discount"], next_q, mean=mean)
+        squared = (target - at_action(q, batch["action"])).square().mean(dim=-1)  # (B,)
         metrics = {"q_value": q.detach().mean(), "priority": squared.detach().sqrt()}
-        return loss, metrics
+        return weighted_mean(squared, batch.get("weight")), metrics
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr", "total_loss", "q_value"]
 
     def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
         env_id, obs = stacked_of(data)
-        q = self._q(obs)["logit"]
         # Every branch explores by itself: the others still act as they would.
-        action = epsilon_greedy(q.reshape(-1, q.shape[-1]), eps, self._rng)
-        return ByEnv(env_id, {"action": action.reshape(q.shape[:-1])})
+        action = epsilon_greedy(self._q(obs)["logit"], eps, self._rng)
+        return ByEnv(env_id, {"action": action})
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)

@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from ding.policy.config import at_least
-from ding.policy.distributional import td_columns, td_metrics
+from ding.policy.distributional import mean_and_metrics
 from ding.policy.dqn import DQNConfig, DQNPolicy
-from ding.rl_utils.td_dist import dist_nstep_td_data, dist_nstep_td_error
+from ding.rl_utils.td import at_action
+from ding.rl_utils.td_dist import categorical_target, cross_entropy
 from ding.utils.batch import Batch
 from ding.utils.errors import ConfigError
 
@@ -48,14 +49,9 @@ class C51Policy(DQNPolicy):
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         output = self._model(batch["obs"])
         next_output, next_action = self._next(batch)
-        data = dist_nstep_td_data(
-            dist=output["distribution"],  # (B, A, K)
-            next_n_dist=next_output["distribution"],
-            act=batch["action"],
-            next_n_act=next_action,
-            **td_columns(batch),
-        )
-        model = self.cfg.model
-        support = {key: model[key] for key in ("v_min", "v_max", "n_atom")}
-        loss, per_sample = dist_nstep_td_error(data, 1.0, **support, value_gamma=batch["discount"])
-        return loss, td_metrics(batch, output, next_output, next_action, per_sample)
+        p = at_action(output["distribution"], batch["action"])  # (B, K)
+        next_p = at_action(next_output["distribution"], next_action)
+        v_min, v_max = self.cfg.model["v_min"], self.cfg.model["v_max"]
+        m = categorical_target(batch["reward"], batch["discount"], next_p, v_min, v_max)
+        loss = cross_entropy(p, m)
+        return mean_and_metrics(loss, batch, output, next_output, next_action)

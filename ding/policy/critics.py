@@ -1,4 +1,4 @@
-"""What algorithms with an actor and action values share.
+"""Critics: values, losses and parameters, for algorithms with an actor and action values.
 
 Letters in shapes: C critics (one, or two that hold each other's optimism down), B batch, A actions.
 """

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from ding.policy.ddpg import DDPGConfig, DDPGPolicy
-from ding.rl_utils.td_dist import dist_nstep_td_data, dist_nstep_td_error
+from ding.rl_utils.td import td_target, weighted_mean
+from ding.rl_utils.td_dist import categorical_target, cross_entropy
 from ding.utils.batch import Batch
 
 
@@ -52,23 +53,13 @@ class D4PGPolicy(DDPGPolicy):
             next_x = {"obs": batch["next_obs"], "action": self._next_action(batch)}
             after = self._target.module(next_x, mode="compute_critic")
         reward, discount = batch["reward"], batch["discount"]
-        only = torch.zeros_like(reward, dtype=torch.long)  # there is one distribution, (B, 1, K)
-        data = dist_nstep_td_data(
-            dist=output["distribution"],
-            next_n_dist=after["distribution"],
-            act=only,
-            next_n_act=only,
-            reward=reward.unsqueeze(0),
-            done=torch.zeros_like(reward),  # `discount` says it already
-            weight=batch.get("weight"),
-        )
-        n_atom = output["distribution"].shape[-1]
-        loss, cross_entropy = dist_nstep_td_error(
-            data, 1.0, self._v_min, self._v_max, n_atom, value_gamma=discount
-        )
+        p, next_p = (x["distribution"].squeeze(1) for x in (output, after))  # (B, 1, K)
+        target = categorical_target(reward, discount, next_p, self._v_min, self._v_max)
+        loss = cross_entropy(p, target)
+        next_q = after["q_value"].squeeze(-1)
         metrics = {
             "q_value": output["q_value"].detach().mean(),
-            "target_q_value": (reward + discount * after["q_value"].squeeze(-1)).mean(),
-            "priority": cross_entropy.detach(),
+            "target_q_value": td_target(reward, discount, next_q).mean(),
+            "priority": loss.detach(),
         }
-        return loss, metrics
+        return weighted_mean(loss, batch.get("weight")), metrics

@@ -61,7 +61,7 @@ class DDPGLearnConfig(LearnConfig):
     """Noise on the actions of the target, so that the critic trusts no sharp peaks (TD3)."""
     noise_sigma: float = 0.2
     noise_range: NoiseRange = field(default_factory=NoiseRange)
-    """What that noise is clipped to."""
+    """Bounds that the noise is clipped to."""
 
     def __post_init__(self) -> None:
         at_least("policy.learn.actor_update_freq", self.actor_update_freq, 1)
@@ -178,7 +178,7 @@ class DDPGPolicy(Policy):
         return -q.mean(), {}
 
     def _act(self, obs: Any) -> dict[str, Any]:
-        """What the critic reads of the actor's choice; carries gradients."""
+        """Input of the critic by the actor's choice; carries gradients."""
         return {"action": self._model(obs, mode="compute_actor")["action"]}
 
     def _monitor_vars_learn(self) -> list[str]:

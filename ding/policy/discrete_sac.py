@@ -18,6 +18,7 @@ from ding.policy.acting import sample_categorical
 from ding.policy.actions import usable
 from ding.policy.critics import critic_values
 from ding.policy.sac import SACPolicy
+from ding.rl_utils.td import at_action
 from ding.utils.batch import Batch, ByEnv, stacked_of
 
 
@@ -40,8 +41,7 @@ class DiscreteSACPolicy(SACPolicy):
 
     def _q_taken(self, batch: Batch) -> Tensor:
         q = critic_values(self._model, batch["obs"])
-        index = batch["action"].expand(len(q), -1).unsqueeze(-1)
-        return q.gather(2, index).squeeze(-1)
+        return at_action(q, batch["action"].expand(len(q), -1))
 
     def _next_value(self, batch: Batch) -> Tensor:
         log_prob = self._log_probs(batch["next_obs"])
@@ -68,4 +68,4 @@ class DiscreteSACPolicy(SACPolicy):
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": usable(self._actor(obs)).argmax(axis=1)})
+        return ByEnv(env_id, {"action": usable(self._actor(obs)).argmax(axis=-1)})

@@ -1,4 +1,4 @@
-"""Between the batches of a policy and the distributional losses of `rl_utils`.
+"""Settings and metrics that the algorithms on distributions of returns share.
 
 Letters in shapes: B batch, A actions.
 """
@@ -6,14 +6,12 @@ Letters in shapes: B batch, A actions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import torch
 from torch import Tensor
 
 from ding.policy.config import at_least
 from ding.policy.dqn import DQNLearnConfig
-from ding.rl_utils.td import picked
+from ding.rl_utils.td import at_action, td_target, weighted_mean
 from ding.utils.batch import Batch
 
 
@@ -27,31 +25,19 @@ class QuantileLearnConfig(DQNLearnConfig):
         at_least("policy.learn.kappa", self.kappa, 1e-6)
 
 
-def td_columns(batch: Batch) -> dict[str, Any]:
-    """`reward` (1, B), `done` and `weight` of a batch whose rewards are n-step sums already.
-
-    Nothing is `done`: `discount`, which the losses take as `value_gamma`, is zero at terminations.
-    """
-    reward = batch["reward"]
-    return {
-        "reward": reward.unsqueeze(0),
-        "done": torch.zeros_like(reward),
-        "weight": batch.get("weight"),
-    }
-
-
-def td_metrics(
+def mean_and_metrics(
+    loss: Tensor,
     batch: Batch,
     output: dict[str, Tensor],
     next_output: dict[str, Tensor],
     next_action: Tensor,
-    loss: Tensor,
-) -> dict[str, Tensor]:
-    """Mean values and targets as of DQN; the loss (B,) of a sample is its priority."""
-    q = picked(output["logit"].detach(), batch["action"])
-    next_q = picked(next_output["logit"], next_action)
-    return {
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Weighted mean of the loss (B,), and metrics as of DQN; a sample's loss is its priority."""
+    q = at_action(output["logit"].detach(), batch["action"])
+    next_q = at_action(next_output["logit"], next_action)
+    metrics = {
         "q_value": q.mean(),
-        "target_q_value": (batch["reward"] + batch["discount"] * next_q).mean(),
+        "target_q_value": td_target(batch["reward"], batch["discount"], next_q).mean(),
         "priority": loss.detach(),
     }
+    return weighted_mean(loss, batch.get("weight")), metrics

@@ -30,6 +30,7 @@ from ding.policy.config import (
     within,
 )
 from ding.rl_utils.exploration import get_epsilon_greedy_fn
+from ding.rl_utils.td import at_action, double_q_target, weighted_mean
 from ding.torch_utils import Adam, GradientStep, TargetNetwork
 from ding.utils.batch import Batch, ByEnv, stacked_of
 
@@ -120,32 +121,26 @@ class DQNPolicy(Policy):
         return {"cur_lr": self._optimizer.param_groups[0]["lr"], "total_loss": loss, **metrics}
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        q = self._model(batch["obs"])["logit"]  # (B, A)
-        q_taken = q.gather(1, batch["action"].unsqueeze(1)).squeeze(1)
+        q = at_action(self._model(batch["obs"])["logit"], batch["action"])  # (B,)
         target_q = self._target_q(batch)
-        td_error = target_q - q_taken
-        weight = batch.get("weight")
-        squared = td_error.square() if weight is None else weight * td_error.square()
+        td_error = target_q - q
         metrics = {
-            "q_value": q_taken.detach().mean(),
+            "q_value": q.detach().mean(),
             "target_q_value": target_q.mean(),
             "priority": td_error.detach().abs(),
         }
-        return squared.mean(), metrics
+        return weighted_mean(td_error.square(), batch.get("weight")), metrics
 
     @torch.no_grad()
     def _target_q(self, batch: Batch) -> Tensor:
-        next_q = usable(self._target.module(batch["next_obs"]))
-        if self.cfg.learn.double_q:
-            best = usable(self._model(batch["next_obs"])).argmax(dim=1, keepdim=True)
-            next_value = next_q.gather(1, best).squeeze(1)
-        else:
-            next_value = next_q.amax(dim=1)
-        return batch["reward"] + batch["discount"] * next_value
+        q_value = usable(self._target.module(batch["next_obs"]))
+        double_q = self.cfg.learn.double_q
+        q_pick = usable(self._model(batch["next_obs"])) if double_q else q_value
+        return double_q_target(batch["reward"], batch["discount"], q_pick=q_pick, q_value=q_value)
 
     @torch.no_grad()
-    def _next(self, batch: Batch) -> tuple[dict[str, Any], Tensor]:
-        """What the target network says of the next observation, and the best action there."""
+    def _next(self, batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
+        """Output of the target network for the next observation, and the best action there."""
         output = self._target.module(batch["next_obs"])
         picker = self._model(batch["next_obs"]) if self.cfg.learn.double_q else output
         return output, usable(picker).argmax(dim=-1)
@@ -167,7 +162,7 @@ class DQNPolicy(Policy):
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": usable(self._q(obs)).argmax(axis=1)})
+        return ByEnv(env_id, {"action": usable(self._q(obs)).argmax(axis=-1)})
 
     def _init_command(self) -> None:
         eps = self.cfg.other.eps

@@ -17,13 +17,10 @@ from torch import Tensor, nn
 
 from ding.policy.actions import usable
 from ding.policy.config import LearnConfig, at_least
-from ding.policy.distributional import QuantileLearnConfig, td_columns, td_metrics
+from ding.policy.distributional import QuantileLearnConfig, mean_and_metrics
 from ding.policy.dqn import DQNConfig, DQNPolicy
-from ding.rl_utils.td_dist import (
-    fqf_calculate_fraction_loss,
-    fqf_nstep_td_data,
-    fqf_nstep_td_error,
-)
+from ding.rl_utils.td import at_action, td_target
+from ding.rl_utils.td_dist import fraction_loss, quantile_huber
 from ding.torch_utils import Adam, GradientStep
 from ding.utils.batch import Batch
 from ding.utils.errors import ConfigError
@@ -32,9 +29,9 @@ from ding.utils.errors import ConfigError
 @dataclass(frozen=True, kw_only=True)
 class FQFLearnConfig(QuantileLearnConfig):
     learning_rate_quantile: float = 5e-5
-    """Of the network of values."""
+    """Step size of the network of values."""
     learning_rate_fraction: float = 2.5e-9
-    """Of the network that proposes fractions."""
+    """Step size of the network that proposes fractions."""
     ent_coef: float = 0.0
     """Weight of the entropy of the proposal, which keeps fractions from falling together."""
 
@@ -104,35 +101,29 @@ class FQFPolicy(DQNPolicy):
         }
 
     def _fraction_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Of the proposal alone: the model cuts the gradient to everything else."""
+        """Loss of the proposal alone: the model cuts the gradient to everything else."""
         output = self._model(batch["obs"])
-        loss = fqf_calculate_fraction_loss(
-            output["q_tau_i"], output["q"], output["quantiles"], batch["action"]
-        )
+        q_tau, q_tau_hat = (at_action(output[k].mT, batch["action"]) for k in ("q_tau_i", "q"))
+        loss = fraction_loss(q_tau, q_tau_hat, output["quantiles"])
         entropy = output["entropies"].mean()
         return loss - self.cfg.learn.ent_coef * entropy, {"entropy": entropy.detach()}
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         output = self._model(batch["obs"], inner=False)
         next_output, next_action = self._next(batch)
-        data = fqf_nstep_td_data(
-            q=output["q"],  # (B, N, A)
-            next_n_q=next_output["q"],
-            action=batch["action"],
-            next_n_action=next_action,
-            **td_columns(batch),
-            quantiles_hats=output["quantiles_hats"],
+        z = at_action(output["q"].mT, batch["action"])  # (B, N, A) -> (B, N)
+        target = td_target(
+            batch["reward"], batch["discount"], at_action(next_output["q"].mT, next_action)
         )
-        kappa = self.cfg.learn.kappa
-        loss, per_sample = fqf_nstep_td_error(data, 1.0, kappa=kappa, value_gamma=batch["discount"])
-        return loss, td_metrics(batch, output, next_output, next_action, per_sample)
+        loss = quantile_huber(z, target, output["quantiles_hats"], self.cfg.learn.kappa)
+        return mean_and_metrics(loss, batch, output, next_output, next_action)
 
     @torch.no_grad()
-    def _next(self, batch: Batch) -> tuple[dict[str, Any], Tensor]:
+    def _next(self, batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
         output = self._target.module(batch["next_obs"], inner=False)
         double_q = self.cfg.learn.double_q
         picker = self._model(batch["next_obs"], inner=False) if double_q else output
-        return output, usable(picker).argmax(dim=1)
+        return output, usable(picker).argmax(dim=-1)
 
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), "quantile_loss", "fraction_loss", "entropy"]

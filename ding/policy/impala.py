@@ -25,8 +25,8 @@ from ding.policy.unrolled import (
     time_first,
     unroll_samples,
 )
-from ding.rl_utils.a2c import a2c_data, a2c_losses
-from ding.rl_utils.vtrace import vtrace_advantage, vtrace_nstep_return
+from ding.rl_utils.a2c import actor_critic_losses
+from ding.rl_utils.vtrace import vtrace_advantage, vtrace_returns
 from ding.torch_utils import GradientStep
 from ding.utils.batch import Batch, Rows, tree_map
 
@@ -98,13 +98,14 @@ class IMPALAPolicy(ActorCriticPolicy):
         return value
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        learn, action = self.cfg.learn, batch["action"]
+        learn = self.cfg.learn
         output = self._model(batch["obs"], mode="compute_actor_critic")
-        log_prob, entropy = self._log_prob(output, action)
+        log_prob, entropy = self._log_prob(output, batch["action"])
         value = output["value"]
         advantage, return_ = self._targets(batch, log_prob.detach(), value.detach())
-        data = a2c_data(output["logit"], action, value, advantage, return_, batch.get("weight"))
-        policy_loss, value_loss, entropy_mean = a2c_losses(data, log_prob, entropy)
+        policy_loss, value_loss, entropy_mean = actor_critic_losses(
+            log_prob, entropy, advantage, value, return_, batch.get("weight")
+        )
         loss = policy_loss + learn.value_weight * value_loss - learn.entropy_weight * entropy_mean
         metrics = {
             "policy_loss": policy_loss.detach(),
@@ -119,22 +120,20 @@ class IMPALAPolicy(ActorCriticPolicy):
     def _targets(self, batch: Batch, log_prob: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Advantages and returns by V-trace, (T, B) each; log_prob and value are the present ones.
 
-        V-trace continues each row with the next one. Where that is another episode (or nothing),
-        the trace is cut, and the reward makes up for the wrong value that is continued with.
+        Where the next row is of another episode (or there is none) the trace is cut, and what
+        follows is worth the value of the true last observation.
         """
-        learn, gamma, end = self.cfg.learn, self.cfg.discount_factor, batch["end"]
+        learn, end = self.cfg.learn, _last_rows(batch["end"])
+        reward, discount = batch["reward"], batch["discount"]
         behaviour, _ = self._actions.log_prob_entropy(batch["logit"], batch["action"])
         weight = (log_prob - behaviour).exp()
         clips = learn.rho_clip_ratio, learn.c_clip_ratio, learn.rho_pg_clip_ratio
         rho, c, rho_pg = (weight.clamp(max=clip) for clip in clips)
-        values = torch.cat([value, batch["last_value"][-1:]])
-        next_value = torch.where(_last_rows(end), batch["last_value"], values[1:])
-        reward = batch["reward"] + batch["discount"] * next_value - gamma * values[1:]
-        trace = c.masked_fill(end, 0.0)
-        return_ = vtrace_nstep_return(rho, trace, reward, values, gamma, learn.lambda_)
-        following = torch.cat([return_[1:], values[-1:]])
-        following = torch.where(end, values[1:], following)
-        return vtrace_advantage(rho_pg, reward, following, value, gamma), return_
+        c = (learn.lambda_ * c).masked_fill(end, 0.0)
+        next_value = torch.where(end, batch["last_value"], value.roll(-1, dims=0))
+        v = vtrace_returns(rho, c, reward, discount, value, next_value)
+        next_v = torch.where(end, batch["last_value"], v.roll(-1, dims=0))
+        return vtrace_advantage(rho_pg, reward, next_v, value, discount), v
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr", "total_loss", "policy_loss", "value_loss", "entropy", "value"]
@@ -145,5 +144,5 @@ class IMPALAPolicy(ActorCriticPolicy):
 
 
 def _last_rows(end: Tensor) -> Tensor:
-    """Where the next row is of another episode, or there is none: (T, B)."""
+    """Flags (T, B) of rows whose next row is of another episode, or missing."""
     return torch.cat([end[:-1], torch.ones_like(end[-1:])])

@@ -19,9 +19,10 @@ from ding.model.value_head import midpoints
 from ding.policy.acting import acting_model, eval_view
 from ding.policy.actions import usable
 from ding.policy.config import at_least
-from ding.policy.distributional import QuantileLearnConfig, td_columns, td_metrics
+from ding.policy.distributional import QuantileLearnConfig, mean_and_metrics
 from ding.policy.dqn import DQNConfig, DQNPolicy
-from ding.rl_utils.td_dist import iqn_nstep_td_data, iqn_nstep_td_error
+from ding.rl_utils.td import at_action, td_target
+from ding.rl_utils.td_dist import quantile_huber
 from ding.utils.batch import Batch
 
 
@@ -55,24 +56,18 @@ class IQNPolicy(DQNPolicy):
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         output = self._model(batch["obs"], tau=batch["tau"])
         next_output, next_action = self._next(batch)
-        data = iqn_nstep_td_data(
-            q=output["q"],  # (N, B, A)
-            next_n_q=next_output["q"],
-            action=batch["action"],
-            next_n_action=next_action,
-            **td_columns(batch),
-            replay_quantiles=output["quantiles"],
-        )
-        kappa = self.cfg.learn.kappa
-        loss, per_sample = iqn_nstep_td_error(data, 1.0, kappa=kappa, value_gamma=batch["discount"])
-        return loss, td_metrics(batch, output, next_output, next_action, per_sample)
+        z = at_action(output["q"].permute(1, 2, 0), batch["action"])  # (N, B, A) -> (B, N)
+        next_z = at_action(next_output["q"].permute(1, 2, 0), next_action)
+        target = td_target(batch["reward"], batch["discount"], next_z)
+        loss = quantile_huber(z, target, batch["tau"], self.cfg.learn.kappa)
+        return mean_and_metrics(loss, batch, output, next_output, next_action)
 
     @torch.no_grad()
-    def _next(self, batch: Batch) -> tuple[dict[str, Any], Tensor]:
+    def _next(self, batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
         next_obs, tau = batch["next_obs"], batch["next_tau"]
         picker = self._model if self.cfg.learn.double_q else self._target.module
         even = midpoints(tau.shape[1], tau).unsqueeze(0)
-        action = usable(picker(next_obs, tau=even)).argmax(dim=1)
+        action = usable(picker(next_obs, tau=even)).argmax(dim=-1)
         return self._target.module(next_obs, tau=tau), action
 
     def _init_collect(self) -> None:

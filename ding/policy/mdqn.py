@@ -16,7 +16,13 @@ from ding.policy.actions import usable
 from ding.policy.config import at_least, within
 from ding.policy.dqn import DQNConfig, DQNPolicy
 from ding.policy.sql import SoftLearnConfig
-from ding.rl_utils.td_q import m_q_1step_td_data, m_q_1step_td_error
+from ding.rl_utils.td import (
+    at_action,
+    munchausen_bonus,
+    soft_value,
+    td_target,
+    weighted_mean,
+)
 from ding.utils.batch import Batch
 from ding.utils.errors import ConfigError
 
@@ -46,28 +52,22 @@ class MDQNPolicy(DQNPolicy):
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         q = self._model(batch["obs"])["logit"]  # (B, A)
+        tau, alpha = self.cfg.entropy_tau, self.cfg.m_alpha
         with torch.no_grad():
             target_q = usable(self._target.module(batch["obs"]))
             next_q = usable(self._target.module(batch["next_obs"]))
-        data = m_q_1step_td_data(
-            q=q,
-            target_q=target_q,
-            next_q=next_q,
-            act=batch["action"],
-            reward=batch["reward"],
-            done=torch.zeros_like(batch["reward"]),  # `discount` knows
-            weight=batch.get("weight"),
-        )
-        loss, squared, gap, clipped = m_q_1step_td_error(
-            data, batch["discount"], self.cfg.entropy_tau, self.cfg.m_alpha
-        )
+            bonus = munchausen_bonus(target_q, batch["action"], tau)
+            reward = batch["reward"] + alpha * bonus.clamp(-1, 0)
+            target = td_target(reward, batch["discount"], soft_value(next_q, tau))
+            best, second = target_q.topk(2, dim=-1).values.unbind(-1)
+        td_error = target - at_action(q, batch["action"])
         metrics = {
             "q_value": q.detach().mean(),
-            "action_gap": gap,
-            "clip_frac": clipped.mean(),
-            "priority": squared.detach().sqrt(),
+            "action_gap": (best - second).mean(),
+            "clip_frac": (bonus < -1).float().mean(),
+            "priority": td_error.detach().abs(),
         }
-        return loss, metrics
+        return weighted_mean(td_error.square(), batch.get("weight")), metrics
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr", "total_loss", "q_value", "action_gap", "clip_frac"]

@@ -57,7 +57,7 @@ class NGUConfig(R2D2Config):
     discount_factor_min: float = 0.99
     """Gamma of the most curious policy; that of index 0 is `discount_factor`."""
     beta_max: float = 0.3
-    """What the most curious policy multiplies the intrinsic reward by; index 0 has none of it."""
+    """Factor of the intrinsic reward for the most curious policy; index 0 has none of it."""
     collect: NGUCollectConfig = field(default_factory=NGUCollectConfig)
     other: NGUOtherConfig = field(default_factory=NGUOtherConfig)
 
@@ -102,7 +102,7 @@ class NGUPolicy(R2D2Policy):
         self._discounts = family_discounts(self.cfg.collect.env_num, low, high)
 
     def _batch(self, data: Any) -> Batch:
-        """With all that the network sees as `obs` and `next_obs`, and the `reward` to learn."""
+        """Batch with the inputs of the network as `obs`, `next_obs`, and the `reward` to learn."""
         batch = super()._batch(data)
         now = {key: batch[key] for key in (*_OBS_KEYS, "beta")}
         after = {
@@ -167,7 +167,7 @@ def learned_reward(batch: Batch, betas: Tensor) -> Tensor:
 
 
 def seen(obs: Any, beta: np.ndarray) -> Batch:
-    """What the network sees of (N,) envs that follow the policies `beta`."""
+    """Input of the network for (N,) envs that follow the policies `beta`."""
     if not isinstance(obs, dict) or not obs.keys() >= set(_OBS_KEYS):
         raise ConfigError(
             f"policy 'ngu' needs observations with {', '.join(_OBS_KEYS)}; set "
@@ -205,5 +205,5 @@ def family_betas(n: int, highest: float) -> np.ndarray:
 
 
 def _shares(n: int) -> np.ndarray:
-    """From 0 for the first to 1 for the last; a single one is the first."""
+    """Positions from 0 for the first to 1 for the last; a single one is the first."""
     return np.arange(n) / max(n - 1, 1)

@@ -23,6 +23,7 @@ from ding.policy.actions import best_hybrid_action, hybrid_action, usable
 from ding.policy.config import LearnConfig, at_least, unused
 from ding.policy.critics import slow_target, squared_td_loss
 from ding.policy.dqn import DQNCollectConfig, DQNConfig, DQNLearnConfig, DQNPolicy
+from ding.rl_utils.td import at_action, double_q_target
 from ding.torch_utils import Adam, GradientStep
 from ding.torch_utils.running_statistics import UpdateCount
 from ding.utils.batch import Batch, ByEnv, stacked_of
@@ -123,7 +124,7 @@ class PDQNPolicy(DQNPolicy):
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         action = batch["action"]
         q = self._valued(self._model, batch["obs"], action["action_args"])["logit"]
-        q_taken = q.gather(1, action["action_type"].unsqueeze(1)).squeeze(1)
+        q_taken = at_action(q, action["action_type"])
         target_q = self._target_q(batch)
         loss, metrics = squared_td_loss(q_taken.unsqueeze(0), target_q, batch.get("weight"))
         return loss, {"q_value": q_taken.detach().mean(), **metrics}
@@ -134,8 +135,9 @@ class PDQNPolicy(DQNPolicy):
         args = target(obs, mode="compute_continuous")["action_args"]
         valued = self._valued(target, obs, args)
         picking = self._valued(self._model, obs, args) if self.cfg.learn.double_q else valued
-        best = usable(picking).argmax(dim=1, keepdim=True)
-        return batch["reward"] + batch["discount"] * valued["logit"].gather(1, best).squeeze(1)
+        return double_q_target(
+            batch["reward"], batch["discount"], q_pick=usable(picking), q_value=valued["logit"]
+        )
 
     def _args_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Arguments climb the values of all types at once: each type has its own of them."""
@@ -144,7 +146,7 @@ class PDQNPolicy(DQNPolicy):
 
     @staticmethod
     def _valued(model: Any, obs: Any, args: Tensor) -> dict[str, Tensor]:
-        """With the values of the types, 'logit' (B, K)."""
+        """Output with the values of the types, 'logit' (B, K)."""
         return model({"state": obs, "action_args": args}, mode="compute_discrete")
 
     def _monitor_vars_learn(self) -> list[str]:

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ding.policy.actor_critic import ActorCriticPolicy, check_on_policy, learned
+from ding.policy.actor_critic import ActorCriticPolicy, check_on_policy, ends_of, learned
 from ding.policy.base import takes_all_envs
 from ding.policy.config import CollectConfig, LearnConfig, PolicyConfig, check_samples, one_of
-from ding.rl_utils.gae import gae_advantages
+from ding.rl_utils.adder import terminated
+from ding.rl_utils.scan import flat_scan
 from ding.torch_utils import GradientStep
 from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of
+from ding.utils.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,9 @@ class PGLearnConfig(LearnConfig):
     entropy_weight: float = 0.01
     baseline: bool = False
     """Subtract the mean return of the collect: less variance, the same expectation."""
+    bootstrap_truncated: bool = False
+    """Value what a time limit cut off by the mean return. REINFORCE has no value: its returns end
+    with the last reward, which makes states close to the limit look worse than they are."""
     grad_clip_type: str | None = "clip_norm"
     grad_clip_value: float | None = 5.0
 
@@ -53,6 +58,11 @@ class PGConfig(PolicyConfig):
         super().__post_init__()
         one_of("policy.action_space", self.action_space, ("discrete", "continuous"))
         check_on_policy(self, "PG")
+        if self.learn.ignore_done and not self.learn.bootstrap_truncated:
+            raise ConfigError(
+                "policy.learn.ignore_done = True: returns of REINFORCE end with the episode all "
+                "the same; set policy.learn.bootstrap_truncated too"
+            )
 
 
 class PGPolicy(ActorCriticPolicy):
@@ -77,7 +87,7 @@ class PGPolicy(ActorCriticPolicy):
 
     def _forward_learn(self, data: Sequence[Any]) -> list[dict[str, Any]]:
         columns = self._prepared(data)
-        return_, rest = columns["return"], columns["rest"]
+        return_, rest = columns["return"], columns.get("rest", np.float32(0))
         mean = mean_return(return_, rest)
         target = return_ + rest * mean - (mean if self.cfg.learn.baseline else np.float32(0))
         chosen = {"obs": columns["obs"], "action": columns["action"], "return": target}
@@ -106,20 +116,18 @@ class PGPolicy(ActorCriticPolicy):
     @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
         steps = columns_of(transitions)
-        terminated = steps["done"] & ~steps["truncated"] & (not self.cfg.learn.ignore_done)
-        end = np.array(steps["end"], dtype=bool)
-        end[-1] = True
-        zero, gamma = np.zeros(len(end), dtype=np.float32), self.cfg.discount_factor
-        # With values of zero, advantages to the very end are plain sums of discounted rewards;
-        # with no rewards but a value of one at the end, the discount of what comes after that.
-        return_ = gae_advantages(
-            self._scaled(steps["reward"]), zero, zero, terminated, end, gamma, 1.0
-        )
-        after = end.astype(np.float32)
-        rest = gae_advantages(zero, zero, after, terminated, end, gamma, 1.0)
-        return Rows(
-            {"obs": steps["obs"], "action": steps["action"], "return": return_, "rest": rest}
-        )
+        gamma, end, learn = self.cfg.discount_factor, ends_of(steps), self.cfg.learn
+        decay = np.where(end, 0.0, gamma)  # G[t] = r[t] + gamma G[t+1]
+        reward = self._scaled(steps["reward"])
+        samples: Batch = {
+            "obs": steps["obs"],
+            "action": steps["action"],
+            "return": flat_scan(reward.astype(np.float64), decay),
+        }
+        if learn.bootstrap_truncated:
+            cut_off = end & ~terminated(steps, learn.ignore_done)
+            samples["rest"] = flat_scan(np.where(cut_off, gamma, 0.0), decay)
+        return Rows(samples)
 
     def _lacks(self, columns: Batch) -> bool:
         return "return" not in columns
@@ -131,8 +139,8 @@ class PGPolicy(ActorCriticPolicy):
         return ByEnv(env_id, {"action": self._actions.sample(self._logit(obs), self._rng)})
 
 
-def mean_return(return_: np.ndarray, rest: np.ndarray) -> np.float32:
-    """The mean of `return_ + rest * mean`: what a limit cut off is worth a mean return, too.
+def mean_return(return_: np.ndarray, rest: np.ndarray | np.float32) -> np.float32:
+    """Mean of `return_ + rest * mean`: what a limit cut off is worth a mean return, too.
 
     `rest` is the discount of what came after the last step of a piece, zero if that was the end.
     Without a critic it is the best guess, and right where all states are worth the same.

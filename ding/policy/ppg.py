@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ding.model.actor_critic import VAC
@@ -30,9 +29,9 @@ from ding.policy.actor_critic import (
 from ding.policy.base import takes_all_envs
 from ding.policy.config import PolicyConfig, at_least, check_samples, one_of, within
 from ding.policy.ppo import ClipLearnConfig, clipped_policy_loss
-from ding.rl_utils.ppg import ppg_data, ppg_joint_error
-from ding.rl_utils.ppo import ppo_value_data, ppo_value_error
+from ding.rl_utils.ppo import value_loss
 from ding.torch_utils import GradientStep
+from ding.torch_utils.distribution import categorical_kl
 from ding.utils.batch import Batch, Rows, columns_of, concat
 
 
@@ -143,8 +142,8 @@ class PPGPolicy(ActorCriticPolicy):
     def _value_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         learn = self.cfg.learn
         value = self._model(batch["obs"], mode="compute_critic")["value"]
-        data = ppo_value_data(value, batch["value"], batch["return"], None)
-        loss = ppo_value_error(data, learn.clip_ratio, learn.value_clip)
+        clip = learn.clip_ratio if learn.value_clip else None
+        loss = value_loss(value, batch["value"], batch["return"], clip)
         return learn.value_weight * loss, {"value_loss": loss.detach()}
 
     # --- auxiliary phase -----------------------------------------------------------------------
@@ -169,18 +168,12 @@ class PPGPolicy(ActorCriticPolicy):
         return outputs
 
     def _aux_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        """L_joint = L_aux + beta_clone mean KL(pi_old || pi), of the auxiliary phase."""
         learn = self.cfg.learn
         output = self._model(batch["obs"], mode="compute_actor_critic")
-        data = ppg_data(
-            usable(output),
-            batch["logit"],
-            torch.zeros(()),
-            output["value"],
-            batch["aux_value"],
-            batch["return"],
-            None,
-        )
-        aux_loss, cloning_loss = ppg_joint_error(data, learn.clip_ratio, learn.value_clip)
+        clip = learn.clip_ratio if learn.value_clip else None
+        aux_loss = value_loss(output["value"], batch["aux_value"], batch["return"], clip)
+        cloning_loss = categorical_kl(batch["logit"], usable(output)).mean()
         metrics = {"aux_loss": aux_loss.detach(), "bc_loss": cloning_loss.detach()}
         return aux_loss + learn.aux_bc_weight * cloning_loss, metrics
 

@@ -31,7 +31,8 @@ from ding.policy.config import (
     one_of,
     within,
 )
-from ding.rl_utils.ppo import policy_error, ppo_policy_data, ppo_value_data, ppo_value_error
+from ding.rl_utils.ppo import clipped_surrogate, ratio_statistics, value_loss
+from ding.rl_utils.td import weighted_mean
 from ding.torch_utils import GradientStep
 from ding.utils.batch import Batch, Rows, columns_of
 from ding.utils.errors import ConfigError
@@ -135,10 +136,11 @@ def ppo_loss(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Loss and metrics; log_prob, entropy and value, (B,) each, are of the present network."""
     policy_loss, entropy_mean, metrics = clipped_policy_loss(learn, batch, log_prob, entropy)
-    data = ppo_value_data(value, batch["value"], batch["return"], batch.get("weight"))
-    value_loss = ppo_value_error(data, learn.clip_ratio, learn.value_clip)
-    loss = policy_loss + learn.value_weight * value_loss - learn.entropy_weight * entropy_mean
-    return loss, {**metrics, "value_loss": value_loss.detach()}
+    clip = learn.clip_ratio if learn.value_clip else None
+    critic_loss = value_loss(value, batch["value"], batch["return"], clip, batch.get("weight"))
+    # Equation 9 of the paper, to be minimised.
+    loss = policy_loss + learn.value_weight * critic_loss - learn.entropy_weight * entropy_mean
+    return loss, {**metrics, "value_loss": critic_loss.detach()}
 
 
 def clipped_policy_loss(
@@ -148,10 +150,12 @@ def clipped_policy_loss(
     advantage = batch["advantage"]
     if learn.adv_norm:
         advantage = normalised(advantage, batch.get("mask"))
-    data = ppo_policy_data(log_prob, log_prob, batch["action"], advantage, batch.get("weight"))
-    (policy_loss, entropy_mean), (approx_kl, clipfrac) = policy_error(
-        log_prob, batch["log_prob"], entropy, data, learn.clip_ratio, learn.dual_clip
-    )
+    log_ratio, weight = log_prob - batch["log_prob"], batch.get("weight")
+    ratio = log_ratio.exp()
+    objective = clipped_surrogate(ratio, advantage, learn.clip_ratio, learn.dual_clip)
+    policy_loss = -weighted_mean(objective, weight)
+    entropy_mean = weighted_mean(entropy, weight)
+    approx_kl, clipfrac = ratio_statistics(log_ratio, ratio, learn.clip_ratio)
     metrics = {
         "policy_loss": policy_loss.detach(),
         "entropy": entropy_mean.detach(),

@@ -98,7 +98,7 @@ class PPOOffPolicy(ActorCriticPolicy):
 
     @torch.no_grad()
     def _return(self, batch: Batch) -> Tensor:
-        """What the critic learns, (B,)."""
+        """Target of the critic, (B,)."""
         if not self.cfg.nstep_return:
             return batch["return"]
         next_value = self._model(batch["next_obs"], mode="compute_critic")["value"]

@@ -55,7 +55,7 @@ class PPORecurrentConfig(PPOConfig):
 
 
 class Sequences(NamedTuple):
-    """Where sequences are in the flat steps, (S, T) each; padding repeats the last step."""
+    """Positions of sequences in the flat steps, (S, T) each; padding repeats the last step."""
 
     row: np.ndarray
     exists: np.ndarray

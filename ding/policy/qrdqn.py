@@ -14,9 +14,10 @@ from typing import Any
 from torch import Tensor
 
 from ding.policy.config import at_least
-from ding.policy.distributional import QuantileLearnConfig, td_columns, td_metrics
+from ding.policy.distributional import QuantileLearnConfig, mean_and_metrics
 from ding.policy.dqn import DQNConfig, DQNPolicy
-from ding.rl_utils.td_dist import qrdqn_nstep_td_data, qrdqn_nstep_td_error
+from ding.rl_utils.td import at_action, td_target
+from ding.rl_utils.td_dist import quantile_huber
 from ding.utils.batch import Batch
 
 
@@ -42,16 +43,9 @@ class QRDQNPolicy(DQNPolicy):
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         output = self._model(batch["obs"])
         next_output, next_action = self._next(batch)
-        data = qrdqn_nstep_td_data(
-            q=output["q"],  # (B, A, N)
-            next_n_q=next_output["q"],
-            action=batch["action"],
-            next_n_action=next_action,
-            **td_columns(batch),
-            tau=output["tau"],
-        )
-        kappa = self.cfg.learn.kappa
-        loss, per_sample = qrdqn_nstep_td_error(
-            data, 1.0, value_gamma=batch["discount"], kappa=kappa
-        )
-        return loss, td_metrics(batch, output, next_output, next_action, per_sample)
+        theta = at_action(output["q"], batch["action"])  # (B, N)
+        next_theta = at_action(next_output["q"], next_action)
+        target = td_target(batch["reward"], batch["discount"], next_theta)
+        tau_hat = output["tau"].reshape(-1, theta.shape[-1])
+        loss = quantile_huber(theta, target, tau_hat, self.cfg.learn.kappa)
+        return mean_and_metrics(loss, batch, output, next_output, next_action)

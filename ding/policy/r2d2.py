@@ -1,6 +1,7 @@
 """R2D2: recurrent Q-learning from replayed sequences with stored states and burn-in.
 
 Kapturowski et al. 2019, https://openreview.net/forum?id=r1lyTjAqYX
+Pohlen et al. 2018 (value rescaling), https://arxiv.org/abs/1805.11593
 
 Steps are collected one by one, each with the state that it was acted from; the replay buffer makes
 sequences of them. Letters in shapes: T steps of a sequence, B batch, N envs, A actions.
@@ -27,7 +28,7 @@ from ding.policy.recurrent import (
     with_last_obs,
     with_state,
 )
-from ding.rl_utils.td import picked, sequence_returns
+from ding.rl_utils.td import at_action, sequence_returns
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
 from ding.utils.batch import Batch, ByEnv, stacked_of, take, tree_map
 from ding.utils.errors import ConfigError
@@ -42,7 +43,14 @@ class R2D2LearnConfig(DQNLearnConfig):
     update_per_collect: int = 1
     learning_rate: float = 1e-4
     value_rescale: bool = True
-    """Networks predict values on a scale like that of the square root: no need to clip rewards."""
+    """Networks predict h(value), which grows like the square root: rewards need no clipping."""
+    rescale_eps: float = 1e-3
+    """Linear part of h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x: the paper's. Pohlen et al. 2018,
+    where h comes from, and the default of `value_transform` have 1e-2."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least("policy.learn.rescale_eps", self.rescale_eps, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +113,7 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
         obs = with_last_obs(batch["obs"], batch["next_obs"], mask)
         q = self._unrolled(self._model, obs, batch)  # (T + 1, B, A)
         target = self._targets(q.detach(), obs, mask, batch)
-        q_taken = picked(q[:-1], batch["action"].T)
+        q_taken = at_action(q[:-1], batch["action"].T)
         td_error = target - q_taken
         learned = self._learned(mask, batch["begins"][:, 0])
         squared = (learned * td_error.square()).sum(dim=0)  # (B,)
@@ -123,16 +131,16 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
     @torch.no_grad()
     def _targets(self, q: Tensor, obs: Any, mask: Tensor, batch: Batch) -> Tensor:
         """(T, B): n-step returns on the scale of the network."""
-        rescaled = self.cfg.learn.value_rescale
+        learn = self.cfg.learn
         next_q = self._unrolled(self._target.module, obs, batch)
-        judge = q if self.cfg.learn.double_q else next_q
+        judge = q if learn.double_q else next_q
         best = usable({"logit": judge, "action_mask": mask_of(obs)}).argmax(dim=-1)
-        value = picked(next_q, best)  # (T + 1, B)
-        if rescaled:
-            value = value_inv_transform(value)
+        value = at_action(next_q, best)  # (T + 1, B)
+        if learn.value_rescale:
+            value = value_inv_transform(value, learn.rescale_eps)
         reward, discount = batch["reward"].T, batch["discount"].T
         returns = sequence_returns(reward, discount, value, mask, self.cfg.nstep)
-        return value_transform(returns) if rescaled else returns
+        return value_transform(returns, learn.rescale_eps) if learn.value_rescale else returns
 
     def _learned(self, mask: Tensor, begins: Tensor) -> Tensor:
         """(T, B) floats: which steps count.
@@ -178,7 +186,7 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": self._evaluator(env_id, obs)[0].argmax(axis=1)})
+        return ByEnv(env_id, {"action": self._evaluator(env_id, obs)[0].argmax(axis=-1)})
 
 
 def split_burn_in(obs: Any, burn_in: int) -> list[Any]:

@@ -81,4 +81,4 @@ class RainbowPolicy(C51Policy):
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": usable(self._q_without_noise(obs)).argmax(axis=1)})
+        return ByEnv(env_id, {"action": usable(self._q_without_noise(obs)).argmax(axis=-1)})

@@ -7,7 +7,7 @@ Letters in shapes: B batch, N envs, A dimensions of the action, which lie in [-1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -28,13 +28,10 @@ from ding.policy.config import (
     within,
 )
 from ding.policy.critics import critic_values, split_parameters, squared_td_loss
-from ding.policy.sac_by_hand import SACByHand, sac_by_hand
 from ding.policy.temperature import Temperature
 from ding.torch_utils import Adam, GradientStep, TargetNetwork
 from ding.torch_utils.distribution import tanh_gaussian_sample
 from ding.utils.batch import Batch, ByEnv, stacked_of
-
-Step = Callable[[Batch], tuple[Tensor, dict[str, Tensor]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,21 +106,10 @@ class SACPolicy(Policy):
         self._critic_optimizer, self._alpha_optimizer = optimizers["critic"], optimizers["alpha"]
         self._target = TargetNetwork(model, theta=learn.target_theta, only=critic)
         step = partial(GradientStep, model, compiled=learn.compile)
-        self._critic_step: Step = step(optimizers["critic"], self._critic_loss)
-        self._actor_step: Step = step(optimizers["actor"], self._actor_loss)
-        by_hand = self._by_hand(optimizers["critic"], optimizers["actor"])
-        if by_hand is not None:
-            self._critic_step, self._actor_step = by_hand.critic_step, by_hand.actor_step
+        self._critic_step = step(optimizers["critic"], self._critic_loss)
+        self._actor_step = step(optimizers["actor"], self._actor_loss)
         self.learn_state |= {f"optimizer_{name}": o for name, o in optimizers.items()}
         self.learn_state |= {"target": self._target, "temperature": self._temperature}
-
-    def _by_hand(self, critic: Adam, actor: Adam) -> SACByHand | None:
-        """The same two steps without autograd, if they are these losses of the usual model."""
-        names = ("_critic_loss", "_q_taken", "_next_value", "_actor_loss", "_act")
-        own_losses = any(getattr(type(self), n) is not getattr(SACPolicy, n) for n in names)
-        if own_losses or self.cfg.learn.compile:
-            return None
-        return sac_by_hand(self._model, self._target.module, critic, actor)
 
     def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any]:
         batch = self._batch(data)

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ding.policy.acting import epsilon_greedy
+from ding.policy.acting import epsilon_greedy, with_gumbel_noise
 from ding.policy.actions import usable
 from ding.policy.config import at_least
 from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNPolicy
-from ding.rl_utils.td_q import soft_value
+from ding.rl_utils.td import soft_value, td_target
 from ding.utils.batch import Batch, ByEnv, stacked_of
 from ding.utils.errors import ConfigError
 
@@ -65,7 +65,7 @@ class SQLPolicy(DQNPolicy):
     @torch.no_grad()
     def _target_q(self, batch: Batch) -> Tensor:
         next_q = usable(self._target.module(batch["next_obs"]))
-        return batch["reward"] + batch["discount"] * soft_value(next_q, self.cfg.learn.alpha)
+        return td_target(batch["reward"], batch["discount"], soft_value(next_q, self._alpha))
 
     def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
         env_id, obs = stacked_of(data)
@@ -79,6 +79,4 @@ def epsilon_softmax(
     logit: np.ndarray, eps: float, rng: np.random.Generator, allowed: np.ndarray | None = None
 ) -> np.ndarray:
     """(N, A) to (N,): any action with probability eps, else one drawn from the softmax."""
-    # The greedy choice among logits with Gumbel noise is a draw from their softmax.
-    noisy = logit - np.log(rng.standard_exponential(logit.shape, dtype=np.float32))
-    return epsilon_greedy(noisy, eps, rng, allowed)
+    return epsilon_greedy(with_gumbel_noise(logit, rng), eps, rng, allowed)

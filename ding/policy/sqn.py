@@ -18,11 +18,13 @@ from torch import Tensor
 
 from ding.policy.actions import usable
 from ding.policy.config import LearnConfig, unused
+from ding.policy.critics import squared_td_loss
 from ding.policy.dqn import DQNCollectConfig, DQNOtherConfig, EpsConfig
 from ding.policy.sql import SQLConfig, SQLLearnConfig, SQLPolicy
 from ding.policy.temperature import Temperature
-from ding.rl_utils.td_q import soft_value
+from ding.rl_utils.td import at_action, soft_value, td_target
 from ding.torch_utils import Adam, GradientStep
+from ding.torch_utils.distribution import categorical_entropy
 from ding.utils.batch import Batch
 
 
@@ -110,24 +112,15 @@ class SQNPolicy(SQLPolicy):
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         output = self._model(batch["obs"])
         q = torch.stack(output["q_value"])  # (2, B, A)
-        index = batch["action"].expand(len(q), -1).unsqueeze(-1)
-        target = self._target_q(batch)
-        td_error = q.gather(2, index).squeeze(-1) - target  # (2, B)
-        weight = batch.get("weight")
-        squared = td_error.square() if weight is None else weight * td_error.square()
-        log_pi = torch.log_softmax(usable(output).detach() / batch["alpha"], dim=-1)
-        metrics = {
-            "q_value": q.detach().mean(),
-            "target_q_value": target.mean(),
-            "entropy": -(log_pi.exp() * log_pi).sum(dim=-1).mean(),
-            "priority": td_error.detach().abs().mean(dim=0),
-        }
-        return squared.mean(dim=1).sum(), metrics
+        taken = at_action(q, batch["action"].expand(len(q), -1))  # (2, B)
+        loss, metrics = squared_td_loss(taken, self._target_q(batch), batch.get("weight"))
+        entropy = categorical_entropy(usable(output).detach() / batch["alpha"])
+        return loss, {"q_value": q.detach().mean(), "entropy": entropy.mean(), **metrics}
 
     @torch.no_grad()
     def _target_q(self, batch: Batch) -> Tensor:
         next_q = usable(self._target.module(batch["next_obs"]))  # the smaller of two
-        return batch["reward"] + batch["discount"] * soft_value(next_q, batch["alpha"])
+        return td_target(batch["reward"], batch["discount"], soft_value(next_q, batch["alpha"]))
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr_q", "total_loss", "alpha", "entropy", "q_value", "target_q_value"]

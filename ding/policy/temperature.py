@@ -1,4 +1,4 @@
-"""How much entropy counts, learned."""
+"""Temperature: the learned weight of the entropy."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from ding.policy.config import CollectConfig, OtherConfig, PolicyConfig, check_buffer
-from ding.rl_utils.adder import get_train_sample
+from ding.rl_utils.adder import get_train_sample, terminated
 from ding.utils.batch import Batch, Rows, columns_of, tree_map
 from ding.utils.errors import ConfigError
 
@@ -71,15 +71,13 @@ def unroll_samples(transitions: Sequence[Any], cfg: PolicyConfig) -> Sequence[An
     `discount` is zero where an episode terminated. `end` is where what follows is another piece.
     """
     steps = columns_of(transitions)
-    terminated = steps["done"] & ~steps["truncated"]
-    if cfg.learn.ignore_done:
-        terminated = np.zeros_like(terminated)
+    over = terminated(steps, cfg.learn.ignore_done)
     chosen = {
         **{name: steps[name] for name in ("obs", "next_obs", "action", "logit", "reward", "end")},
-        "discount": ~terminated * np.float32(cfg.discount_factor),
+        "discount": ~over * np.float32(cfg.discount_factor),
     }
     unroll_len = cfg.collect.unroll_len
-    last_fn = "last" if len(terminated) >= unroll_len else "drop"
+    last_fn = "last" if len(over) >= unroll_len else "drop"
     return get_train_sample(Rows(chosen), unroll_len, last_fn) or Rows()
 
 

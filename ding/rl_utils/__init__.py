@@ -1,8 +1,10 @@
-"""Losses, returns and exploration as pure functions."""
+"""Losses, returns and exploration as pure functions of `(reward, discount, ...)`.
+
+`established` holds the façades with namedtuples, `done` and `nstep`; this list has their names.
+"""
 
 from __future__ import annotations
 
-from ding.rl_utils.a2c import a2c_data, a2c_error, a2c_error_continuous, a2c_loss
 from ding.rl_utils.acer import acer_policy_error, acer_trust_region_update, acer_value_error
 from ding.rl_utils.adder import (
     Adder,
@@ -13,17 +15,10 @@ from ding.rl_utils.adder import (
     nstep_transitions,
 )
 from ding.rl_utils.beta_function import beta_function_map
-from ding.rl_utils.coma import coma_data, coma_error, coma_loss
-from ding.rl_utils.exploration import (
-    BaseNoise,
-    GaussianNoise,
-    OUNoise,
-    create_noise_generator,
-    get_epsilon_greedy_fn,
-    noise_mapping,
-)
-from ding.rl_utils.gae import gae, gae_advantages, gae_data
-from ding.rl_utils.happo import (
+from ding.rl_utils.established.a2c import a2c_data, a2c_error, a2c_error_continuous, a2c_loss
+from ding.rl_utils.established.coma import coma_data, coma_error, coma_loss
+from ding.rl_utils.established.gae import gae, gae_data
+from ding.rl_utils.established.happo import (
     happo_data,
     happo_error,
     happo_error_continuous,
@@ -36,10 +31,8 @@ from ding.rl_utils.happo import (
     happo_value_data,
     happo_value_error,
 )
-from ding.rl_utils.isw import compute_importance_weights
-from ding.rl_utils.ppg import ppg_data, ppg_joint_error, ppg_joint_loss
-from ding.rl_utils.ppo import (
-    clipped_surrogate,
+from ding.rl_utils.established.ppg import ppg_data, ppg_joint_error, ppg_joint_loss
+from ding.rl_utils.established.ppo import (
     ppo_data,
     ppo_data_continuous,
     ppo_error,
@@ -54,17 +47,8 @@ from ding.rl_utils.ppo import (
     ppo_value_data,
     ppo_value_error,
 )
-from ding.rl_utils.retrace import compute_q_retraces
-from ding.rl_utils.sampler import (
-    ArgmaxSampler,
-    HybridDeterminsticSampler,
-    HybridStochasticSampler,
-    MultinomialSampler,
-    MuSampler,
-    ReparameterizationSampler,
-)
-from ding.rl_utils.td import (
-    discount_cumsum,
+from ding.rl_utils.established.retrace import compute_q_retraces
+from ding.rl_utils.established.td import (
     generalized_lambda_returns,
     multistep_forward_view,
     nstep_return,
@@ -82,8 +66,7 @@ from ding.rl_utils.td import (
     v_nstep_td_data,
     v_nstep_td_error,
 )
-from ding.rl_utils.td_dist import (
-    categorical_projection,
+from ding.rl_utils.established.td_dist import (
     dist_1step_td_data,
     dist_1step_td_error,
     dist_nstep_td_data,
@@ -96,9 +79,8 @@ from ding.rl_utils.td_dist import (
     iqn_nstep_td_error,
     qrdqn_nstep_td_data,
     qrdqn_nstep_td_error,
-    quantile_huber,
 )
-from ding.rl_utils.td_q import (
+from ding.rl_utils.established.td_q import (
     bdq_nstep_td_error,
     dqfd_nstep_td_data,
     dqfd_nstep_td_error,
@@ -108,16 +90,36 @@ from ding.rl_utils.td_q import (
     q_nstep_sql_td_error,
     q_nstep_td_error_with_rescale,
 )
-from ding.rl_utils.upgo import tb_cross_entropy, upgo_loss, upgo_returns
-from ding.rl_utils.value_rescale import inv_symlog, symlog, value_inv_transform, value_transform
-from ding.rl_utils.vtrace import (
-    vtrace_advantage,
+from ding.rl_utils.established.vtrace import (
     vtrace_data,
     vtrace_error_continuous_action,
     vtrace_error_discrete_action,
     vtrace_loss,
     vtrace_nstep_return,
 )
+from ding.rl_utils.exploration import (
+    BaseNoise,
+    GaussianNoise,
+    OUNoise,
+    create_noise_generator,
+    get_epsilon_greedy_fn,
+    noise_mapping,
+)
+from ding.rl_utils.isw import compute_importance_weights
+from ding.rl_utils.ppo import clipped_surrogate
+from ding.rl_utils.sampler import (
+    ArgmaxSampler,
+    HybridDeterminsticSampler,
+    HybridStochasticSampler,
+    MultinomialSampler,
+    MuSampler,
+    ReparameterizationSampler,
+)
+from ding.rl_utils.td import discount_cumsum
+from ding.rl_utils.td_dist import categorical_projection, quantile_huber
+from ding.rl_utils.upgo import tb_cross_entropy, upgo_loss, upgo_returns
+from ding.rl_utils.value_rescale import inv_symlog, symlog, value_inv_transform, value_transform
+from ding.rl_utils.vtrace import vtrace_advantage
 
 epsilon_greedy = get_epsilon_greedy_fn
 
@@ -163,7 +165,6 @@ __all__ = [
     "fqf_nstep_td_data",
     "fqf_nstep_td_error",
     "gae",
-    "gae_advantages",
     "gae_data",
     "generalized_lambda_returns",
     "get_epsilon_greedy_fn",

@@ -1,53 +1,24 @@
-"""Losses of the advantage actor-critic, https://arxiv.org/abs/1602.01783.
-
-Letters in shapes: B batch, A actions (or dimensions of the action). `weight` None means ones.
-"""
+"""Losses of the advantage actor-critic, Mnih et al. 2016, https://arxiv.org/abs/1602.01783."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from torch import Tensor
 
-from ding.rl_utils.ppo import mean, mu_sigma
-from ding.torch_utils.distribution import (
-    categorical_log_prob_entropy,
-    gaussian_entropy,
-    gaussian_log_prob,
-)
+from ding.rl_utils.td import weighted_mean
 
 
-class a2c_data(NamedTuple):  # noqa: N801 (established name)
-    """`logit` (B, A), continuous `{'mu': (B, A), 'sigma': (B, A)}`; everything else (B,)."""
+def actor_critic_losses(
+    log_prob: Tensor,
+    entropy: Tensor,
+    advantage: Tensor,
+    value: Tensor,
+    return_: Tensor,
+    weight: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Means of -log pi(a|s) A, of (R - V(s))^2 and of the entropy, which is to be maximised.
 
-    logit: Any
-    action: Tensor
-    value: Tensor
-    adv: Tensor
-    return_: Tensor
-    weight: Tensor | None
-
-
-class a2c_loss(NamedTuple):  # noqa: N801 (established name)
-    policy_loss: Tensor
-    value_loss: Tensor
-    entropy_loss: Tensor
-
-
-def a2c_error(data: a2c_data) -> a2c_loss:
-    """Losses of policy and value, and the mean entropy (to be maximised)."""
-    return a2c_losses(data, *categorical_log_prob_entropy(data.logit, data.action))
-
-
-def a2c_error_continuous(data: a2c_data) -> a2c_loss:
-    """`a2c_error` of a diagonal Gaussian policy."""
-    mu, sigma = mu_sigma(data.logit)
-    log_prob = gaussian_log_prob(mu, sigma, data.action.reshape(mu.shape))
-    return a2c_losses(data, log_prob, gaussian_entropy(sigma))
-
-
-def a2c_losses(data: a2c_data, log_prob: Tensor, entropy: Tensor) -> a2c_loss:
-    """`a2c_error` of any policy, given its log-probabilities and entropies (B,)."""
-    policy_loss = -mean(log_prob * data.adv, data.weight)
-    value_loss = mean((data.return_ - data.value).square(), data.weight)
-    return a2c_loss(policy_loss, value_loss, mean(entropy, data.weight))
+    Section 4 of the paper, whose A is R - V(s); all columns have one shape.
+    """
+    policy_loss = -weighted_mean(log_prob * advantage, weight)
+    value_loss = weighted_mean((return_ - value).square(), weight)
+    return policy_loss, value_loss, weighted_mean(entropy, weight)

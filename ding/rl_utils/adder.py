@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.rl_utils.gae import gae, gae_advantages, gae_data
+from ding.rl_utils.established.gae import gae, gae_data
+from ding.rl_utils.gae import flat_advantages
 from ding.rl_utils.scan import ROWS, kernels
 from ding.utils.batch import Batch, Rows, columns_of, concat, length, stack, take, tree_map, unstack
 from ding.utils.errors import nearest
@@ -28,15 +29,14 @@ def nstep_transitions(steps: Batch, nstep: int, gamma: float) -> Batch:
     row of a contiguous piece). The result's `done` is termination; `discount` is 0 there, else
     gamma to the number of steps used.
     """
-    terminated = terminated_of(steps)
+    over = terminated(steps)
     if nstep == 1:
-        return {**steps, "done": terminated, "discount": ~terminated * np.float32(gamma)}
+        return {**steps, "done": over, "discount": ~over * np.float32(gamma)}
     if nstep < 1:
         raise ValueError(f"nstep must be at least 1, got {nstep}")
-    n = len(terminated)
     last = _last_used(steps["end"], nstep)
-    done = terminated[last]
-    n_used = last - np.arange(n) + 1
+    done = over[last]
+    n_used = last - np.arange(len(over)) + 1
     return {
         **steps,
         "reward": _discounted_sums(steps["reward"], last, nstep, gamma),
@@ -47,7 +47,7 @@ def nstep_transitions(steps: Batch, nstep: int, gamma: float) -> Batch:
 
 
 def _discounted_sums(reward: np.ndarray, last: np.ndarray, nstep: int, gamma: float) -> np.ndarray:
-    """Of the rewards from each row to its `last`, float32."""
+    """Sum of the rewards from each row to its `last`, discounted, float32."""
     powers = np.power(gamma, np.arange(nstep)).astype(np.float32)
     module = kernels(len(reward), ROWS)
     if module is not None and reward.ndim == 1 and reward.dtype == np.float32:
@@ -60,9 +60,11 @@ def _discounted_sums(reward: np.ndarray, last: np.ndarray, nstep: int, gamma: fl
     return total.astype(np.float32, copy=False)
 
 
-def terminated_of(steps: Batch) -> np.ndarray:
-    """Where episodes ended by themselves: done, and not cut off by a limit."""
+def terminated(steps: Batch, ignore_done: bool = False) -> np.ndarray:
+    """Flags of the ends of episodes themselves: `done`, and not `truncated` by a limit only."""
     done = np.asarray(steps["done"]).astype(bool, copy=False)
+    if ignore_done:
+        return np.zeros_like(done)
     truncated = steps.get("truncated")
     return done if truncated is None else done & ~np.asarray(truncated).astype(bool, copy=False)
 
@@ -108,20 +110,20 @@ def get_gae(
     if not len(data):
         return []
     value, reward, done = (_column(data, key) for key in ("value", "reward", "done"))
-    bool_done = done.reshape(len(done), -1)[:, 0].astype(bool)
+    over = done.reshape(len(done), -1)[:, 0].astype(bool)
     last = np.asarray(torch.as_tensor(last_value).detach().cpu(), dtype=np.float32)
     next_value = np.concatenate([value[1:], last.reshape(1, *value.shape[1:])])
-    terminated = bool_done.copy()
+    flag = _column(data, "traj_flag").astype(bool) if "traj_flag" in _keys(data) else over
     if "truncated" in _keys(data) and _column(data, "truncated").reshape(len(done), -1)[-1, 0]:
         # The value after a time limit is known for the last row only.
-        terminated[-1] = False
-    flag = _column(data, "traj_flag").astype(bool) if "traj_flag" in _keys(data) else bool_done
+        over = np.append(over[:-1], False)
     if value.size == reward.size == len(done):
-        r, v, next_v = reward.reshape(-1), value.reshape(-1), next_value.reshape(-1)
-        adv = gae_advantages(r, v, next_v, terminated, flag.reshape(-1), gamma, gae_lambda)
+        columns = reward.reshape(-1), value.reshape(-1), next_value.reshape(-1)
+        decay = np.where(flag.reshape(-1), 0.0, gamma * gae_lambda)
+        adv = flat_advantages(*columns, discount=np.where(over, 0.0, gamma), decay=decay)
         adv = adv.reshape(value.shape)
     else:
-        tensors = [torch.as_tensor(c) for c in (value, next_value, reward, terminated, flag)]
+        tensors = [torch.as_tensor(c) for c in (value, next_value, reward, over, flag)]
         adv = gae(gae_data(*tensors), gamma, gae_lambda).numpy()
     return _with_columns(data, {"adv": adv})
 
@@ -159,13 +161,13 @@ def get_nstep_return_data(
     flags: Batch = {"done": done}
     if truncates:
         flags["truncated"] = _column(data, "truncated").reshape(len(data), -1)[:, 0]
-    terminated = terminated_of(flags)
+    over = terminated(flags)
     if nstep == 1:
-        return _with_columns(data, {"done": terminated})
+        return _with_columns(data, {"done": over})
     last = _last_used(done, nstep)
     reward = _column(data, "reward").astype(np.float32).reshape(len(data), -1)[:, 0]
     reward = _windows(reward, last, nstep)
-    new: Batch = {"reward": reward, "done": terminated[last]}
+    new: Batch = {"reward": reward, "done": over[last]}
     if cum_reward:
         new["reward"] = (reward @ np.power(gamma, np.arange(nstep))).astype(np.float32)
     if correct_terminate_gamma:

@@ -69,7 +69,7 @@ class OUNoise(BaseNoise):
 
     @property
     def x0(self) -> float | Tensor:
-        """Where an episode begins; setting it begins one."""
+        """Noise at the start of an episode; setting it starts one."""
         return self._x0
 
     @x0.setter

@@ -30,7 +30,7 @@ def _compiled(function: Function) -> Function:
 
 @_compiled
 def scan(delta: np.ndarray, decay: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """x[t] = delta[t] + decay[t] * x[t + 1], from x[T] = `last` (B,)."""
+    """x[t] = delta[t] + decay[t] * x[t + 1], from x[T] = `last` (B,); float64 too."""
     steps, width = delta.shape
     out = np.empty_like(delta)
     later = last.copy()
@@ -43,7 +43,7 @@ def scan(delta: np.ndarray, decay: np.ndarray, last: np.ndarray) -> np.ndarray:
 
 @_compiled
 def scan_gradient(grad: np.ndarray, decay: np.ndarray) -> np.ndarray:
-    """Of a loss by `delta`, from its gradient by x: the transposed recursion runs forwards."""
+    """Gradient of a loss by `delta` from that by x: the transposed recursion runs forwards."""
     steps, width = grad.shape
     out = np.empty_like(grad)
     for i in range(width):
@@ -56,61 +56,35 @@ def scan_gradient(grad: np.ndarray, decay: np.ndarray) -> np.ndarray:
 
 @_compiled
 def gae(
+    reward: np.ndarray,
+    discount: np.ndarray,
     value: np.ndarray,
     next_value: np.ndarray,
-    reward: np.ndarray,
-    done: np.ndarray,
-    end: np.ndarray,
-    gamma: float,
-    decay: float,
+    decay: np.ndarray,
 ) -> np.ndarray:
-    """Flags may be boolean too."""
     steps, width = reward.shape
     out = np.empty_like(reward)
     later = np.zeros_like(reward[0])
     for t in range(steps - 1, -1, -1):
         for i in range(width):
-            lives, goes_on = ONE - np.float32(done[t, i]), ONE - np.float32(end[t, i])
-            delta = reward[t, i] + gamma * next_value[t, i] * lives - value[t, i]
-            later[i] = delta + decay * goes_on * later[i]
+            delta = reward[t, i] + discount[t, i] * next_value[t, i] - value[t, i]
+            later[i] = delta + decay[t, i] * later[i]
             out[t, i] = later[i]
     return out
 
 
 @_compiled
-def flat_gae(
-    reward: np.ndarray,
-    value: np.ndarray,
-    next_value: np.ndarray,
-    terminated: np.ndarray,
-    end: np.ndarray,
-    gamma: float,
-    decay: float,
-) -> np.ndarray:
-    """Columns (T,) with boolean flags, summed up in double precision."""
-    out = np.empty_like(reward)
-    later = 0.0
-    for t in range(len(reward) - 1, -1, -1):
-        follow = 0.0 if terminated[t] else gamma * np.float64(next_value[t])
-        delta = np.float64(reward[t]) + follow - np.float64(value[t])
-        later = delta if end[t] else delta + decay * later
-        out[t] = later
-    return out
-
-
-@_compiled
 def lambda_returns(
-    following: np.ndarray, reward: np.ndarray, done: np.ndarray, gamma: float, lambda_: float
+    reward: np.ndarray, discount: np.ndarray, next_value: np.ndarray, rest: float, lambda_: float
 ) -> np.ndarray:
-    """`following` are the values after the steps; flags may be boolean too."""
+    """`rest` is 1 - lambda."""
     steps, width = reward.shape
     out = np.empty_like(reward)
-    later = following[steps - 1].copy()
+    later = next_value[steps - 1].copy()
     for t in range(steps - 1, -1, -1):
         for i in range(width):
-            discount = gamma * (ONE - np.float32(done[t, i]))
-            now = reward[t, i] + discount * (ONE - lambda_) * following[t, i]
-            later[i] = now + discount * lambda_ * later[i]
+            now = reward[t, i] + discount[t, i] * rest * next_value[t, i]
+            later[i] = now + discount[t, i] * lambda_ * later[i]
             out[t, i] = later[i]
     return out
 
@@ -134,47 +108,18 @@ def vtrace_returns(
     rho: np.ndarray,
     c: np.ndarray,
     reward: np.ndarray,
+    discount: np.ndarray,
     value: np.ndarray,
-    gamma: float,
-    decay: float,
+    next_value: np.ndarray,
 ) -> np.ndarray:
-    """`value` is (T + 1, B)."""
     steps, width = reward.shape
     out = np.empty_like(reward)
     later = np.zeros_like(reward[0])
     for t in range(steps - 1, -1, -1):
         for i in range(width):
-            delta = rho[t, i] * (reward[t, i] + gamma * value[t + 1, i] - value[t, i])
-            later[i] = delta + decay * c[t, i] * later[i]
+            error = reward[t, i] + discount[t, i] * next_value[t, i] - value[t, i]
+            later[i] = rho[t, i] * error + discount[t, i] * c[t, i] * later[i]
             out[t, i] = value[t, i] + later[i]
-    return out
-
-
-@_compiled
-def q_retraces(
-    q: np.ndarray,
-    value: np.ndarray,
-    reward: np.ndarray,
-    action: np.ndarray,
-    weight: np.ndarray,
-    ratio: np.ndarray,
-    gamma: float,
-) -> np.ndarray:
-    """`value` and the result are (T + 1, B); `q` and `ratio` have A columns for each of B."""
-    steps, width = reward.shape
-    n_action = ratio.shape[1] // width
-    out = np.empty_like(value)
-    later = value[steps].copy()
-    out[steps] = later
-    for t in range(steps - 1, -1, -1):
-        for i in range(width):
-            if not 0 <= action[t, i] < n_action:
-                raise IndexError("an action is not one of the columns of q_values")
-            column = i * n_action + action[t, i]
-            c = min(ratio[t, column], ONE)
-            follow = gamma * weight[t, i]
-            out[t, i] = reward[t, i] + follow * later[i]
-            later[i] = c * (reward[t, i] - q[t, column]) + value[t, i] + c * follow * later[i]
     return out
 
 

@@ -1,34 +1,26 @@
-"""Retrace: safe off-policy returns, https://arxiv.org/abs/1606.02647."""
+"""Retrace: returns of action values from another policy's actions.
+
+Munos et al. 2016, https://arxiv.org/abs/1606.02647
+Wang et al. 2017 (ACER), https://arxiv.org/abs/1611.01224
+"""
 
 from __future__ import annotations
 
-from torch import Tensor, cat
+import torch
+from torch import Tensor
 
-from ding.rl_utils.scan import fused, reverse_scan
+from ding.rl_utils.gae import generalized_advantages
 
 
-def compute_q_retraces(
-    q_values: Tensor,
-    v_pred: Tensor,
-    rewards: Tensor,
-    actions: Tensor,
-    weights: Tensor,
-    ratio: Tensor,
-    gamma: float = 0.9,
+def retrace(
+    reward: Tensor, discount: Tensor, q: Tensor, next_value: Tensor, ratio: Tensor, end: Tensor
 ) -> Tensor:
-    """(T + 1, B, 1), the last being the last value, with traces cut at one.
+    """(T, B): Q_ret[t] = r[t] + gamma (V(x[t+1]) + c[t+1] (Q_ret[t+1] - Q(x[t+1], a[t+1]))).
 
-    `q_values` (T + 1, B, A), `v_pred` (T + 1, B, 1), `rewards` and `actions` (T, B), `weights`
-    (T, B) zero where the episode terminated, `ratio` (T, B, A) of target to behaviour policy.
+    Equation 5 of ACER, with c = min(1, `ratio`) of the actions taken and their values `q`. After
+    `end` and the last row, what follows is `next_value` alone. As a recursion of Q_ret - Q this is
+    that of advantages.
     """
-    columns = q_values, v_pred, rewards, actions, weights.to(rewards.dtype), ratio
-    retraces = fused("q_retraces", columns, len(rewards), (gamma,))
-    if retraces is not None:
-        return retraces.view(v_pred.shape)
-    index = actions.long().unsqueeze(-1)
-    q, taken = q_values[:-1].gather(-1, index).squeeze(-1), ratio.gather(-1, index).squeeze(-1)
-    value, c, follow = v_pred.squeeze(-1), taken.clamp(max=1), gamma * weights
-    # What follows a step, v + c (Q_ret - q), is a recursion of its own.
-    ahead = reverse_scan(c * (rewards - q) + value[:-1], c * follow, value[-1])
-    retraced = rewards + follow * cat([ahead[1:], value[-1:]])
-    return cat([retraced, value[-1:]]).unsqueeze(-1)
+    c = ratio.clamp(max=1)
+    next_c = torch.cat([c[1:], torch.zeros_like(c[:1])]).masked_fill(end, 0.0)
+    return q + generalized_advantages(reward, discount, q, next_value, discount * next_c)

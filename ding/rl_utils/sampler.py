@@ -11,9 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ding.torch_utils.distribution import categorical_sample
+
 
 def _part(output: Any, name: str) -> Any:
-    """Of a mapping or of an object."""
+    """Entry of a mapping, or attribute of an object."""
     return output[name] if isinstance(output, Mapping) else getattr(output, name)
 
 
@@ -26,8 +28,7 @@ class ArgmaxSampler:
 class MultinomialSampler:
     def __call__(self, logit: Tensor) -> Tensor:
         """(B, A) -> (B,)."""
-        # The largest of the logits plus Gumbel noise is a draw from their softmax.
-        return (logit - torch.empty_like(logit).exponential_().log()).argmax(dim=-1)
+        return categorical_sample(logit)
 
 
 class MuSampler:

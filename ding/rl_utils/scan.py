@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 KERNELS = "ding.rl_utils.kernels"
-_DTYPES = (torch.float32, torch.bool, torch.int64)
 
 
 class Worth(NamedTuple):
-    """From which amount of work on a kernel pays."""
+    """Least amount of work for which a kernel pays."""
 
     to_load: int
     """Not loaded yet: numba takes 0.5 to 0.8 s, so a call must save about a millisecond."""
@@ -38,7 +37,7 @@ another order than torch's: the last bits must not depend on what ran before."""
 
 def kernels(work: int, worth: Worth) -> Any:
     """The module of kernels, or None where the plain version is to run."""
-    # Of the parent package and read at every call, so that it can be set at any time.
+    # An attribute of the parent package, read at every call so that it can be set at any time.
     if not sys.modules["ding"].enable_hpc_rl or _is_traced():
         return None
     needed = worth.to_run if KERNELS in sys.modules else worth.to_load
@@ -46,7 +45,7 @@ def kernels(work: int, worth: Worth) -> Any:
 
 
 def _is_traced() -> bool:
-    """By `torch.compile` or a transform of `torch.func`, where tensors have no memory to read."""
+    """Detect `torch.compile` and transforms of `torch.func`: tensors there have no memory."""
     return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
 
 
@@ -55,8 +54,8 @@ def wants_grad(tensors: Sequence[Tensor]) -> bool:
 
 
 def readable(tensors: Sequence[Tensor]) -> bool:
-    """Whether kernels can work on them: float32, flags or indices, in main memory."""
-    return all(t.dtype in _DTYPES and t.is_cpu and t.numel() for t in tensors)
+    """Whether kernels can work on them: float32, in main memory."""
+    return all(t.dtype == torch.float32 and t.is_cpu and t.numel() for t in tensors)
 
 
 def arrays(tensors: Sequence[Tensor]) -> list[np.ndarray]:
@@ -68,15 +67,14 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array if array.ndim == 2 else array.reshape(len(array), -1))
 
 
-def fused(
-    name: str, tensors: Sequence[Tensor], steps: int, scalars: Sequence[float] = ()
-) -> Tensor | None:
-    """What the kernel makes of (T, ...) tensors, flat (T, B); None where the plain version runs."""
-    module = kernels(steps, TIME_STEPS)
+def fused(name: str, tensors: Sequence[Tensor], scalars: Sequence[float] = ()) -> Tensor | None:
+    """Result of a kernel, shaped as the first of (T, ...) tensors; None: the plain version runs."""
+    module = kernels(len(tensors[0]), TIME_STEPS)
     if module is None or wants_grad(tensors) or not readable(tensors):
         return None
     numbers = [np.float32(scalar) for scalar in scalars]
-    return torch.from_numpy(getattr(module, name)(*arrays(tensors), *numbers))
+    found = getattr(module, name)(*arrays(tensors), *numbers)
+    return torch.from_numpy(found).view(tensors[0].shape)
 
 
 def reverse_scan(delta: Tensor, decay: Tensor, last: Tensor) -> Tensor:
@@ -84,7 +82,7 @@ def reverse_scan(delta: Tensor, decay: Tensor, last: Tensor) -> Tensor:
     if kernels(len(delta), TIME_STEPS) is not None:
         delta, decay = torch.broadcast_tensors(delta, decay)
         last = last.expand_as(delta[0])
-        if delta.dtype == decay.dtype == torch.float32 and readable((delta, decay, last)):
+        if readable((delta, decay, last)):
             return cast(Any, _Scan).apply(delta, decay, last)
     return _loop(delta, decay, last)
 
@@ -95,6 +93,18 @@ def _loop(delta: Tensor, decay: Tensor, last: Tensor) -> Tensor:
         later = now + factor * later
         out.append(later)
     return torch.stack(out[::-1])
+
+
+def flat_scan(delta: np.ndarray, decay: np.ndarray) -> np.ndarray:
+    """`reverse_scan` of float64 columns (n,) from zero, as float32."""
+    module = kernels(len(delta), ROWS)
+    if module is not None:
+        return module.scan(delta[:, None], decay[:, None], np.zeros(1)).ravel().astype(np.float32)
+    # Plain floats: a loop over array elements takes several times as long.
+    total, factor, later = delta.tolist(), decay.tolist(), 0.0
+    for t in range(len(total) - 1, -1, -1):
+        total[t] = later = total[t] + factor[t] * later
+    return np.array(total, dtype=np.float32)
 
 
 class _Scan(torch.autograd.Function):

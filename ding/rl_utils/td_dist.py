@@ -1,231 +1,79 @@
-"""Temporal-difference errors of whole distributions of returns.
+"""Losses of whole distributions of returns: C51, QR-DQN, IQN and FQF.
 
-Letters in shapes: T the n steps, B batch, A actions, K atoms, N and M quantiles of the network and
-of the target. `weight` None means ones. Targets carry no gradient.
+Bellemare et al. 2017 (C51), https://arxiv.org/abs/1707.06887
+Dabney et al. 2018 (QR-DQN), https://arxiv.org/abs/1710.10044
+Dabney et al. 2018 (IQN), https://arxiv.org/abs/1806.06923
+Yang et al. 2019 (FQF), https://arxiv.org/abs/1911.02140
+
+Quantiles of the target are `td_target(reward, discount, next_quantiles)`. Targets carry no
+gradient. Letters in shapes: B batch, K atoms, N and M quantiles of the network and of the target.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ding.rl_utils.scan import KERNELS, PAIRS, kernels, readable
-from ding.rl_utils.td import (
-    Gamma,
-    bootstrapped,
-    continues,
-    discounted_reward,
-    nstep_return_data,
-    spread,
-    weighted,
-)
+from ding.rl_utils.td import td_target
 
 
-class dist_1step_td_data(NamedTuple):  # noqa: N801 (established name)
-    """Probabilities (B, A, K); everything else (B,). With agents: (B, agents, A, K) and so on."""
-
-    dist: Tensor
-    next_dist: Tensor
-    act: Tensor
-    next_act: Tensor
-    reward: Tensor
-    done: Tensor
-    weight: Tensor | None
-
-
-class dist_nstep_td_data(NamedTuple):  # noqa: N801 (established name)
-    """As `dist_1step_td_data`, but rewards are (T, B)."""
-
-    dist: Tensor
-    next_n_dist: Tensor
-    act: Tensor
-    next_n_act: Tensor
-    reward: Tensor
-    done: Tensor
-    weight: Tensor | float | None
-
-
-def dist_1step_td_error(
-    data: dist_1step_td_data, gamma: float, v_min: float, v_max: float, n_atom: int
+def categorical_target(
+    reward: Tensor, discount: Tensor, next_p: Tensor, v_min: float, v_max: float
 ) -> Tensor:
-    """Mean weighted cross entropy of C51, https://arxiv.org/abs/1707.06887."""
-    steps = dist_nstep_td_data(*data)._replace(reward=data.reward.unsqueeze(0))
-    return dist_nstep_td_error(steps, gamma, v_min, v_max, n_atom)[0]
+    """(B, K): the distribution of r + gamma Z(s', a'), projected onto the atoms of `next_p`.
 
-
-def dist_nstep_td_error(
-    data: dist_nstep_td_data,
-    gamma: float,
-    v_min: float,
-    v_max: float,
-    n_atom: int,
-    nstep: int = 1,
-    value_gamma: float | Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Mean weighted cross entropy of C51 after `nstep` steps, and the cross entropy per sample."""
-    dist, next_dist = _at(data.dist, data.act), _at(data.next_n_dist, data.next_n_act)
-    reward = spread(discounted_reward(data.reward, gamma, nstep), next_dist)
-    support = torch.linspace(v_min, v_max, n_atom, dtype=dist.dtype, device=dist.device)
-    discount = gamma**nstep if value_gamma is None else value_gamma
-    discount = spread(torch.as_tensor(discount, dtype=dist.dtype, device=dist.device), next_dist)
-    atoms = reward + discount * continues(data.done, next_dist) * support
-    target = categorical_projection(next_dist.detach(), atoms, v_min, v_max)
-    # A probability that has become zero costs much, but not infinitely much.
-    log_p = dist.clamp_min(torch.finfo(dist.dtype).tiny).log()
-    loss = -(target * log_p).sum(dim=-1)
-    if isinstance(data.weight, float):
-        return (loss * data.weight).mean(), loss
-    return weighted(loss, data.weight), loss
+    Algorithm 1 of C51: atoms z_i from `v_min` to `v_max` move to T z_j = r + gamma z_j.
+    """
+    z = torch.linspace(v_min, v_max, next_p.shape[-1], dtype=next_p.dtype, device=next_p.device)
+    return categorical_projection(
+        next_p.detach(), td_target(reward, discount, z.expand_as(next_p)), v_min, v_max
+    )
 
 
 def categorical_projection(p: Tensor, atoms: Tensor, v_min: float, v_max: float) -> Tensor:
     """Probabilities `p` (..., K) of `atoms` (..., K), moved to the K even atoms in [v_min, v_max].
 
-    What lies between two of them is shared out by distance.
+    Equation 7 of C51: sum_j [1 - |[T z_j] - z_i| / dz]_0^1 p_j, with [T z_j] cut off at the bounds.
+    What lies between two atoms is shared out by distance.
     """
     n_atom = p.shape[-1]
-    place = (atoms.expand_as(p).clamp(v_min, v_max) - v_min) * ((n_atom - 1) / (v_max - v_min))
-    lower = place.floor().clamp(0, n_atom - 1)
-    fraction, below = place - lower, lower.long()
+    b = (atoms.expand_as(p).clamp(v_min, v_max) - v_min) * ((n_atom - 1) / (v_max - v_min))
+    lower = b.floor().clamp(0, n_atom - 1)
+    fraction, below = b - lower, lower.long()
     above = (below + 1).clamp_max(n_atom - 1)
     projected = torch.zeros_like(p).scatter_add(-1, below, p * (1 - fraction))
     return projected.scatter_add(-1, above, p * fraction)
 
 
-def _at(x: Tensor, action: Tensor) -> Tensor:
-    """(B, A, K), (B,) -> (B, K)."""
-    index = action.long()[..., None, None].expand(*action.shape, 1, x.shape[-1])
-    return x.gather(-2, index).squeeze(-2)
-
-
-class qrdqn_nstep_td_data(NamedTuple):  # noqa: N801 (established name)
-    """`q` (B, A, N), `next_n_q` (B, A, M), `reward` (T, B), `tau` (N,), (1, N, 1) or (B, N)."""
-
-    q: Tensor
-    next_n_q: Tensor
-    action: Tensor
-    next_n_action: Tensor
-    reward: Tensor
-    done: Tensor
-    tau: Tensor
-    weight: Tensor | None
-
-
-def qrdqn_nstep_td_error(
-    data: qrdqn_nstep_td_data,
-    gamma: Gamma,
-    nstep: int = 1,
-    value_gamma: float | Tensor | None = None,
-    kappa: float = 1.0,
-) -> tuple[Tensor, Tensor]:
-    """Mean weighted loss and loss per sample of QR-DQN, https://arxiv.org/abs/1710.10044."""
-    q, next_q = _at(data.q, data.action), _at(data.next_n_q, data.next_n_action)
-    steps = nstep_return_data(data.reward, next_q, data.done)
-    target = bootstrapped(steps, gamma, nstep, value_gamma=value_gamma)
-    loss = quantile_huber(q, target, data.tau.reshape(-1, q.shape[-1]), kappa)
-    return weighted(loss, data.weight), loss
-
-
-class iqn_nstep_td_data(NamedTuple):  # noqa: N801 (established name)
-    """`q` (N, B, A), `next_n_q` (M, B, A), `reward` (T, B), `replay_quantiles` (N * B, 1)."""
-
-    q: Tensor
-    next_n_q: Tensor
-    action: Tensor
-    next_n_action: Tensor
-    reward: Tensor
-    done: Tensor
-    replay_quantiles: Tensor
-    weight: Tensor | None
-
-
-def iqn_nstep_td_error(
-    data: iqn_nstep_td_data,
-    gamma: Gamma,
-    nstep: int = 1,
-    kappa: float = 1.0,
-    value_gamma: float | Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Mean weighted loss and loss per sample of IQN, https://arxiv.org/abs/1806.06923."""
-    q, next_q = data.q.transpose(0, 1), data.next_n_q.transpose(0, 1)
-    tau = data.replay_quantiles.reshape(data.q.shape[:2]).t()
-    by_fraction = fqf_nstep_td_data(
-        q, next_q, data.action, data.next_n_action, data.reward, data.done, tau, data.weight
-    )
-    return fqf_nstep_td_error(by_fraction, gamma, nstep, kappa, value_gamma)
-
-
-class fqf_nstep_td_data(NamedTuple):  # noqa: N801 (established name)
-    """`q` (B, N, A), `next_n_q` (B, M, A), `reward` (T, B), `quantiles_hats` (B, N)."""
-
-    q: Tensor
-    next_n_q: Tensor
-    action: Tensor
-    next_n_action: Tensor
-    reward: Tensor
-    done: Tensor
-    quantiles_hats: Tensor
-    weight: Tensor | None
-
-
-def fqf_nstep_td_error(
-    data: fqf_nstep_td_data,
-    gamma: Gamma,
-    nstep: int = 1,
-    kappa: float = 1.0,
-    value_gamma: float | Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Mean weighted loss and loss per sample of FQF, https://arxiv.org/abs/1911.02140."""
-    q = evaluate_quantile_at_action(data.q, data.action).squeeze(-1)
-    next_q = evaluate_quantile_at_action(data.next_n_q, data.next_n_action).squeeze(-1)
-    steps = nstep_return_data(data.reward, next_q, data.done)
-    target = bootstrapped(steps, gamma, nstep, value_gamma=value_gamma)
-    loss = quantile_huber(q, target, data.quantiles_hats, kappa)
-    return weighted(loss, data.weight), loss
-
-
-def evaluate_quantile_at_action(q_s: Tensor, actions: Tensor) -> Tensor:
-    """(B, N, A), (B,) -> (B, N, 1)."""
-    index = actions.long()[:, None, None].expand(-1, q_s.shape[1], 1)
-    return q_s.gather(-1, index)
-
-
-def fqf_calculate_fraction_loss(
-    q_tau_i: Tensor, q_value: Tensor, quantiles: Tensor, actions: Tensor
-) -> Tensor:
-    """Mean loss whose gradient by the fractions is that of the 1-Wasserstein error.
-
-    `q_tau_i` (B, N - 1, A) at the inner fractions, `q_value` (B, N, A) half-way between them,
-    `quantiles` (B, N + 1) from 0 to 1. Proposition 1 of https://arxiv.org/abs/1911.02140, with the
-    signs turned where the predicted quantiles are not in order.
-    """
-    with torch.no_grad():
-        at = evaluate_quantile_at_action(q_tau_i, actions).squeeze(-1)
-        middle = evaluate_quantile_at_action(q_value, actions).squeeze(-1)
-        left = torch.cat([middle[:, :1], at[:, :-1]], dim=1)
-        right = torch.cat([at[:, 1:], middle[:, -1:]], dim=1)
-        rise, fall = at - middle[:, :-1], at - middle[:, 1:]
-        slope = torch.where(at > left, rise, -rise) + torch.where(at < right, fall, -fall)
-    return (slope * quantiles[:, 1:-1]).sum(dim=1).mean()
+def cross_entropy(p: Tensor, target: Tensor) -> Tensor:
+    """(..., K) each -> (...): -sum_i m_i log p_i(s, a), the loss of C51's algorithm 1."""
+    # A probability that has become zero costs much, but not infinitely much.
+    return -(target * p.clamp_min(torch.finfo(p.dtype).tiny).log()).sum(dim=-1)
 
 
 def quantile_huber(q: Tensor, target: Tensor, tau: Tensor, kappa: float = 1.0) -> Tensor:
-    """(B,): quantiles `q` (B, N) at `tau` (B or 1, N) against all of `target` (B, M).
+    """(B,): sum_i mean_j rho_tau_i(target_j - q_i) of quantiles `q` (B, N) at `tau` (B or 1, N).
 
-    Summed over the N, averaged over the M.
+    rho_tau(u) = |tau - 1{u < 0}| L_kappa(u) / kappa with the Huber loss L_kappa, against all of
+    `target` (B, M): equation 10 of QR-DQN, equation 3 of IQN (which divides by kappa).
     """
     target, tau = target.detach(), tau.detach().expand_as(q)
     if kernels(q.numel() * target.shape[-1], PAIRS) is not None and readable((q, target, tau)):
         return cast(Any, _QuantileHuber).apply(q, target, tau, kappa)
-    error = target.unsqueeze(1) - q.unsqueeze(2)
-    size = error.abs()
-    huber = torch.where(size <= kappa, 0.5 * error.square(), kappa * (size - 0.5 * kappa))
-    side = (tau.unsqueeze(2) - (error.detach() < 0).to(q.dtype)).abs()
-    return (side * huber).sum(dim=1).mean(dim=-1) / kappa
+    u = target.unsqueeze(1) - q.unsqueeze(2)
+    size = u.abs()
+    huber = torch.where(size <= kappa, 0.5 * u.square(), kappa * (size - 0.5 * kappa))
+    return (_side(tau, u) * huber).sum(dim=1).mean(dim=-1) / kappa
+
+
+def _side(tau: Tensor, u: Tensor) -> Tensor:
+    """|tau - 1{u < 0}|."""
+    return (tau.unsqueeze(2) - (u.detach() < 0).to(u.dtype)).abs()
 
 
 class _QuantileHuber(torch.autograd.Function):
@@ -244,7 +92,21 @@ class _QuantileHuber(torch.autograd.Function):
         slope, q, target, tau = ctx.saved_tensors
         if torch.is_grad_enabled():
             # A second derivative is wanted: find the slope again, by what torch can follow.
-            error = target.unsqueeze(1) - q.unsqueeze(2)
-            side = (tau.unsqueeze(2) - (error.detach() < 0).to(q.dtype)).abs()
-            slope = -(side * error.clamp(-ctx.kappa, ctx.kappa)).mean(dim=-1) / ctx.kappa
+            u = target.unsqueeze(1) - q.unsqueeze(2)
+            slope = -(_side(tau, u) * u.clamp(-ctx.kappa, ctx.kappa)).mean(dim=-1) / ctx.kappa
         return grads[0].unsqueeze(-1) * slope, None, None, None
+
+
+def fraction_loss(q_tau: Tensor, q_tau_hat: Tensor, tau: Tensor) -> Tensor:
+    """Mean loss whose gradient by the fractions `tau` is that of the 1-Wasserstein error of FQF.
+
+    Proposition 1: dW1/dtau_i = 2 F^-1(tau_i) - F^-1(tau_hat_i) - F^-1(tau_hat_(i-1)), of `q_tau`
+    (B, N - 1) at the inner fractions and `q_tau_hat` (B, N) half-way between those of `tau`
+    (B, N + 1), from 0 to 1. Signs are turned where the predicted quantiles are not in order.
+    """
+    with torch.no_grad():
+        left = torch.cat([q_tau_hat[:, :1], q_tau[:, :-1]], dim=1)
+        right = torch.cat([q_tau[:, 1:], q_tau_hat[:, -1:]], dim=1)
+        rise, fall = q_tau - q_tau_hat[:, :-1], q_tau - q_tau_hat[:, 1:]
+        slope = torch.where(q_tau > left, rise, -rise) + torch.where(q_tau < right, fall, -fall)
+    return (slope * tau[:, 1:-1]).sum(dim=1).mean()

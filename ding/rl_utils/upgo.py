@@ -13,14 +13,14 @@ from ding.torch_utils.distribution import categorical_log_prob
 
 
 def upgo_returns(rewards: Tensor, bootstrap_values: Tensor) -> Tensor:
-    """(T, B), from rewards (T, B) and values (T + 1, B): follow the trajectory while it does well.
+    """(T, B): G[t] = r[t] + (G[t+1] if r[t+1] + V(s[t+2]) >= V(s[t+1]) else V(s[t+1])).
 
-    Where a step and the value after it fall short of the value before it, that value takes the
-    place of what came. No discount; after a terminal state values and rewards must be zero.
+    From rewards (T, B) and values (T + 1, B): a trajectory is followed while it does well. The
+    paper has no discount; after a terminal state values and rewards must be zero.
     """
-    returns = fused("upgo_returns", (rewards, bootstrap_values), len(rewards))
+    returns = fused("upgo_returns", (rewards, bootstrap_values))
     if returns is not None:
-        return returns.view(rewards.shape)
+        return returns
     value, following = bootstrap_values[:-1], bootstrap_values[1:]
     well = (rewards + following >= value).to(rewards.dtype)
     # Whether the return of a step goes on into the next one; the last has only the value.

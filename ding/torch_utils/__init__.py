@@ -32,6 +32,7 @@ from ding.torch_utils.gates import (
     Swish,
     TanhParameter,
 )
+from ding.torch_utils.gradient_step import GradientStep
 from ding.torch_utils.gradients import (
     calculate_grad_norm,
     grad_ignore_norm,
@@ -39,6 +40,7 @@ from ding.torch_utils.gradients import (
     is_differentiable,
 )
 from ding.torch_utils.gtrxl import GRUGatingUnit, GTrXL
+from ding.torch_utils.lr_schedule import cos_lr_scheduler, get_lr_ratio
 from ding.torch_utils.metric import hamming_distance, levenshtein_distance
 from ding.torch_utils.nested import (
     fold_batch,
@@ -54,8 +56,7 @@ from ding.torch_utils.nested import (
     zeros_like,
 )
 from ding.torch_utils.noise import NoiseLinearLayer, noise_block, noisy_mlp, reset_noise
-from ding.torch_utils.optim import GradientStep
-from ding.torch_utils.optimizers import Adam, AdamW, RMSprop, cos_lr_scheduler, get_lr_ratio
+from ding.torch_utils.optim import Adam, AdamW, RMSprop
 from ding.torch_utils.popart import PopArt
 from ding.torch_utils.recurrent import GRU, LSTM, PytorchLSTM, get_lstm, sequence_mask
 from ding.torch_utils.resnet import ResBlock, ResFCBlock, ResNet, resnet18

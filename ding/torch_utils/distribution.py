@@ -65,7 +65,11 @@ def categorical_kl(logit: Tensor, other: Tensor) -> Tensor:
 
 def categorical_sample(logit: Tensor) -> Tensor:
     """(B, A) -> (B,): the largest logit after Gumbel noise is a draw from the softmax."""
-    return (logit - torch.empty_like(logit).exponential_().log()).argmax(dim=-1)
+    return (logit + gumbel_noise(logit)).argmax(dim=-1)
+
+
+def gumbel_noise(like: Tensor) -> Tensor:
+    return -torch.empty_like(like).exponential_().log()
 
 
 def gaussian_kl(mu: Tensor, sigma: Tensor, other_mu: Tensor, other_sigma: Tensor) -> Tensor:
@@ -95,7 +99,10 @@ class CategoricalPd:
 
     def neglogp(self, x: Tensor, reduction: str = "mean") -> Tensor:
         """Negative log-probability; `reduction` is 'mean' or 'none'."""
-        return F.cross_entropy(self.logits, x.long(), reduction=reduction)
+        # Of flat rows: cross entropy takes the second axis for that of the classes.
+        flat = self.logits.reshape(-1, self.logits.shape[-1])
+        loss = F.cross_entropy(flat, x.long().reshape(-1), reduction=reduction)
+        return loss if reduction == "mean" else loss.reshape(x.shape)
 
     def entropy(self, reduction: str | None = None) -> Tensor:
         entropy = categorical_entropy(self.logits)
@@ -109,5 +116,4 @@ class CategoricalPd:
 
     def noise_mode(self, noise_ratio: float = 1.0) -> Tensor:
         """The mode after `noise_ratio` times Gumbel noise: 0 is the mode, 1 a sample."""
-        noise = -torch.empty_like(self.logits).exponential_().log()
-        return (self.logits + noise_ratio * noise).argmax(dim=-1)
+        return (self.logits + noise_ratio * gumbel_noise(self.logits)).argmax(dim=-1)

@@ -1,8 +1,8 @@
 """Gradients: their norm, and limits that look at their history.
 
-Options of the optimizers in `optimizers.py`. `limit` clips, `ignore` replaces by zero:
-*_value by the largest entry, *_norm by the norm of all gradients, *_momentum by a multiple of each
-entry's running root mean square, *_momentum_norm by a multiple of the norm's.
+Options of the optimizers in `optim.py`. `grad_clip_type` clips, `grad_ignore_type` replaces by zero
+and comes first: *_value by the largest entry, *_norm by the norm of all gradients, *_momentum by a
+multiple of each entry's running root mean square, *_momentum_norm by a multiple of the norm's.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _DECAY = 0.999
 def grad_norm(grads: Sequence[Tensor], norm_type: float = 2.0) -> Tensor:
     """Norm of all entries of all gradients together, as a tensor."""
     norms = [torch.linalg.vector_norm(grad, norm_type) for grad in grads]
+    if len(norms) == 1:
+        return norms[0]
     return torch.linalg.vector_norm(torch.stack(norms), norm_type)
 
 
@@ -105,7 +107,6 @@ class GradientHistory:
             if not self._of_norm:
                 self._squares = [torch.zeros_like(p) for p in parameters]
 
-    @torch.no_grad()
     def apply_(self, grads: Sequence[Tensor]) -> None:
         limit = self.limit
         if limit.kind is None:
@@ -117,7 +118,7 @@ class GradientHistory:
             if ignores:
                 _zero_if(grads, ~(norm <= largest))
             else:
-                factor = (largest / (norm + 1e-6)).clamp(max=1.0)
+                factor = (largest / (norm + 1e-6)).clamp_(max=1.0)
                 for grad in grads:
                     grad.mul_(factor)
             return
@@ -128,13 +129,13 @@ class GradientHistory:
             _zero_if(grads, ~within.all())
             return
         for grad, largest in zip(grads, thresholds, strict=True):
-            grad.copy_(grad.clamp(-largest, largest))
+            grad.copy_(grad.clamp(-largest, largest))  # type: ignore[arg-type]
 
-    def _thresholds(self, watched: Sequence[Tensor]) -> list[Tensor]:
-        """What each of `watched` may reach at most now."""
+    def _thresholds(self, watched: Sequence[Tensor]) -> Sequence[Tensor | float]:
+        """Largest size that each of `watched` may have now."""
         limit = self.limit
         if limit.value is not None:
-            return [torch.full((), limit.value, device=w.device) for w in watched]
+            return [limit.value] * len(watched)
         # Of the past alone: a spike must not raise its own limit.
         watching = self._count < max(limit.timestep, 1)
         correction = -torch.expm1(self._count * math.log(_DECAY))
@@ -158,3 +159,51 @@ class GradientHistory:
             self._count.copy_(state["count"])
             for square, saved in zip(self._squares, state["squares"], strict=True):
                 square.copy_(saved)
+
+
+class GradientLimits:
+    """The ignoring and clipping of one optimizer, from options of these names."""
+
+    def __init__(self, parameters: Sequence[Tensor], owner: str, options: dict[str, Any]) -> None:
+        rest = dict(options)
+        clip = _limit_of(rest, "clip", CLIP_TYPES)
+        limits = {"ignore": _limit_of(rest, "ignore", IGNORE_TYPES), "clip": clip}
+        if rest:
+            raise TypeError(f"{owner} has no option {', '.join(sorted(rest))}")
+        self._parts = {
+            name: GradientHistory(limit, parameters)
+            for name, limit in limits.items()
+            if limit.kind is not None
+        }
+
+    def apply_(self, grads: Sequence[Tensor]) -> None:
+        for part in self._parts.values():
+            part.apply_(grads)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: part.state_dict() for name, part in self._parts.items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what is there: a limit that is new starts watching now."""
+        for name, part in self._parts.items():
+            part.load_state_dict(state.get(name, {}))
+
+
+def _limit_of(options: dict[str, Any], verb: str, kinds: Sequence[str]) -> GradientLimit:
+    """Take the options of one kind of limit out of `options`."""
+    name = f"grad_{verb}_type"
+    kind, value = options.pop(name, None), options.pop(f"{verb}_value", None)
+    if kind is None and value is not None:
+        raise ConfigError(f"{name} = None and {verb}_value = {value}: set both or none")
+    if kind in CLIP_TYPES + IGNORE_TYPES and kind not in kinds:
+        other = "clip" if kind in CLIP_TYPES else "ignore"
+        raise ConfigError(f"'{kind}' is a grad_{other}_type, not a {name}")
+    if kind is not None and kind not in kinds:
+        raise ConfigError(f"{name} = '{kind}'{nearest(kind, kinds)}")
+    return GradientLimit(
+        kind,
+        value,
+        options.pop(f"{verb}_coef", 5.0),
+        options.pop(f"{verb}_norm_type", 2.0),
+        options.pop(f"{verb}_momentum_timestep", 100),
+    )

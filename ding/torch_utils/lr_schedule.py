@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
 
 from ding.utils.errors import ConfigError
 
@@ -37,6 +38,32 @@ def lr_factor(
     if kind == "cosine":
         fallen = 0.5 - 0.5 * math.cos(math.pi * fallen)
     return 1.0 - (1.0 - end) * fallen
+
+
+def get_lr_ratio(
+    epoch: int, warmup_epochs: int, learning_rate: float, lr_epochs: int, min_lr: float
+) -> float:
+    """Factor for the learning rate: linear up during `warmup_epochs`, then half a cosine down."""
+    if epoch < warmup_epochs:
+        return epoch / warmup_epochs
+    end = min_lr / learning_rate
+    if epoch >= lr_epochs:
+        return end
+    return lr_factor(epoch - warmup_epochs, "cosine", decay=lr_epochs - warmup_epochs, end=end)
+
+
+def cos_lr_scheduler(
+    optimizer: Optimizer,
+    learning_rate: float,
+    warmup_epochs: int = 5,
+    lr_epochs: int = 100,
+    min_lr: float = 6e-5,
+) -> LambdaLR:
+    """Schedule of `get_lr_ratio`; call its `step` once per epoch."""
+    return LambdaLR(
+        optimizer,
+        lambda epoch: get_lr_ratio(epoch, warmup_epochs, learning_rate, lr_epochs, min_lr),
+    )
 
 
 class LrSchedule:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ding.torch_utils.group import current
+from ding.torch_utils.distributed import current
 
 
 class PopArt(nn.Module):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.torch_utils.group import Group, current
+from ding.torch_utils.distributed import Group, current
 
 
 class Moments:

@@ -113,9 +113,9 @@ ENV_REGISTRY = Registry(
 ENV_MANAGER_REGISTRY = Registry(
     "env_manager",
     {
-        "base": "ding.envs.manager.base:BaseEnvManager",
-        "subprocess": "ding.envs.manager.subprocess:SyncSubprocessEnvManager",
-        "async_subprocess": "ding.envs.manager.subprocess:AsyncSubprocessEnvManager",
+        "base": "ding.envs.manager.local:BaseEnvManager",
+        "subprocess": "ding.envs.manager.process:SyncSubprocessEnvManager",
+        "async_subprocess": "ding.envs.manager.process:AsyncSubprocessEnvManager",
         "thread": "ding.envs.manager.thread:ThreadEnvManager",
         "gym_vector": "ding.envs.manager.gym_vector:GymVectorEnvManager",
         "env_pool": "ding.envs.manager.env_pool:PoolEnvManager",

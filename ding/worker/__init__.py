@@ -26,6 +26,7 @@ from ding.worker.evaluator import (
     EvalResult,
     VectorEvalMonitor,
     create_serial_evaluator,
+    evaluation_due,
 )
 from ding.worker.learner import BaseLearner, LearnerHook, create_learner, register_learner_hook
 
@@ -59,6 +60,7 @@ __all__ = [
     "create_learner",
     "create_serial_collector",
     "create_serial_evaluator",
+    "evaluation_due",
     "get_buffer_cls",
     "get_serial_collector_cls",
     "register_learner_hook",

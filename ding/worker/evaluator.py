@@ -157,9 +157,7 @@ class BaseSerialEvaluator:
 
     def should_eval(self, train_iter: int) -> bool:
         """Every `eval_freq` iterations, and once at iteration 0; asking again says no."""
-        if train_iter == self._last_eval_iter:
-            return False
-        due = train_iter - self._last_eval_iter >= self._cfg.eval_freq or self._last_eval_iter < 0
+        due = evaluation_due(train_iter, self._last_eval_iter, self._cfg.eval_freq)
         if due:
             self._last_eval_iter = train_iter
         return due
@@ -287,6 +285,11 @@ class BaseSerialEvaluator:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def evaluation_due(train_iter: int, last_iter: int, freq: int) -> bool:
+    """Whether `freq` updates have passed since the last evaluation; below 0: there was none."""
+    return last_iter < 0 or train_iter - last_iter >= freq
 
 
 def _shared(infos: list[dict[str, Any]]) -> list[str]:

@@ -26,7 +26,7 @@ GAMMA_RETURNS = np.array([0.0, 40.0, -25.0, 100.0], dtype=np.float32)
 
 @pytest.fixture(autouse=True)
 def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ding.entry.report.draw_curves", lambda *args: None)
+    monkeypatch.setattr("ding.pipeline.report.draw_curves", lambda *args: None)
 
 
 def leaves(tree: Any) -> list[np.ndarray]:

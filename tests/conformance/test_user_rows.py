@@ -12,8 +12,8 @@ from conformance.claims import CLAIMS, home
 from conformance.configs import config_of
 from conformance.worlds import WorldEnv
 from ding.config import compile_config
-from ding.entry.spaces import fit_model_to_env
 from ding.envs import BaseEnvManager
+from ding.pipeline.spaces import fit_model_to_env
 from ding.policy import Policy, create_policy
 from ding.utils.batch import Rows, columns_of, stack
 

@@ -16,8 +16,8 @@ import pytest
 import ding
 from ding.entry import collect_demo_data, eval, load_demo_data, serial_pipeline
 from ding.entry.cli import main
-from ding.entry.progress import Progress
-from ding.entry.report import iqm, summary
+from ding.pipeline.progress import Progress
+from ding.pipeline.report import iqm, summary
 from ding.utils.limits import Limits
 from entry.configs import config_file, pair
 

@@ -15,12 +15,12 @@ import pytest
 
 from ding.entry.parallel import ParallelRun, parallel_pipeline
 from ding.entry.parallel_config import translated
-from ding.entry.run import Run
 from ding.entry.serial import train
 from ding.parallel.backend import Call, ThreadBackend
 from ding.parallel.coordinator import spread_epsilon
 from ding.parallel.saving import MANIFEST, load_manifest
 from ding.parallel.services import CollectorService
+from ding.pipeline.run import Run
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.limits import Limits
 from entry.configs import pair

@@ -17,7 +17,7 @@ import torch
 
 from ding.entry import Run, serial_pipeline, train
 from ding.entry.cli import main
-from ding.entry.state import PREVIOUS_NAME, STATE_NAME, StateKeeper, find_run, load_state
+from ding.pipeline.state import PREVIOUS_NAME, STATE_NAME, StateKeeper, find_run, load_state
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.limits import Limits
 from ding.worker.buffer import NaiveReplayBuffer, datafile
@@ -132,7 +132,7 @@ def test_result_is_never_half_written(tmp_path: Path, monkeypatch: Any) -> None:
 
     with monkeypatch.context() as patch, pytest.raises(KilledError):
         patch.setattr(Path, "replace", die)
-        from ding.entry.report import write_result
+        from ding.pipeline.report import write_result
 
         write_result(tmp_path / "run", {**json.loads(before), "stop": True})
     assert (tmp_path / "run" / "result.json").read_text() == before

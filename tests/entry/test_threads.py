@@ -9,7 +9,7 @@ import pytest
 from easydict import EasyDict
 from torch import nn
 
-from ding.entry.run import threads_for
+from ding.pipeline.run import threads_for
 
 
 def threads(width: int, batch_size: int, given: int | None = None) -> int:

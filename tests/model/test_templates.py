@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 
-from ding.model import create_model, numpy_policy
+from ding.model import create_model
 from ding.torch_utils import Adam
 from ding.utils.errors import ConfigError
 from ding.utils.registry import MODEL_REGISTRY
@@ -155,18 +155,6 @@ def leaves(tree):
         return [tree]
     parts = [v for k, v in tree.items() if k != "sigma"] if isinstance(tree, dict) else tree
     return [leaf for part in parts for leaf in leaves(part)]
-
-
-@pytest.mark.parametrize("name", sorted(set(CALLS) - {"dqn", "vac", "qac", "discrete_qac"}))
-def test_numpy_acting_leaves_other_models_to_torch(name):
-    known: dict[str, tuple[str | None, ...]] = {
-        "ppg": ("compute_actor", "compute_critic", "compute_actor_critic")
-    }
-    known |= dict.fromkeys(("c51dqn", "rainbowdqn", "qrdqn", "pg"), (None,))
-    with_actor = ("continuous_qac", "qac_dist", "hybrid_qac", "acer")
-    known |= dict.fromkeys(with_actor, ("compute_actor",))
-    for mode in (None, *MODES):
-        assert (numpy_policy(build(name, 4), mode) is None) == (mode not in known.get(name, ()))
 
 
 @pytest.mark.parametrize("name", ["c51dqn", "rainbowdqn", "qrdqn", "iqn", "fqf"])

@@ -189,6 +189,28 @@ def test_combinations_have_no_repetition():
     assert drawn.sort(1).values.unique(dim=0).tolist() == [[0, 1], [1, 2]]
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "kwargs"),
+    [
+        ("argmax_sample", (), {}),
+        ("multinomial_sample", (), {}),
+        ("eps_greedy_sample", (), {"eps": 0.5}),
+        ("eps_greedy_sample", (), {"eps": [0.0, 0.5, 1.0]}),
+        ("eps_greedy_multinomial_sample", (), {"eps": 0.5, "alpha": 2.0}),
+        ("combination_argmax_sample", (1,), {}),
+        ("combination_multinomial_sample", (1,), {}),
+    ],
+)
+def test_agents_choose_each_by_its_own_logits_and_mask(name, arguments, kwargs):
+    mask = torch.tensor([[[0, 1, 0, 1], [1, 0, 1, 0]]]).expand(3, 2, 4)
+    logit = torch.arange(24.0).reshape(3, 2, 4)
+    for _ in range(20):
+        drawn = actions(name, *arguments, **kwargs, output={"logit": logit, "action_mask": mask})
+        drawn = drawn.squeeze(-1) if arguments else drawn
+        assert drawn.shape == (3, 2)
+        assert mask.gather(-1, drawn.unsqueeze(-1)).all()
+
+
 def test_action_noise_stays_in_range():
     action = torch.full((500, 1), 0.9)
     noisy = model_wrap(

@@ -21,7 +21,7 @@ from ding.config.schema import deep_merge_dicts, to_easydict
 from ding.parallel.services import Blueprint, LearnerService
 from ding.policy import get_policy_cls
 from ding.policy.sac import SACPolicy
-from ding.torch_utils.group import GroupError
+from ding.torch_utils.distributed import GroupError
 from ding.utils.errors import ConfigError
 
 B, T = 16, 4

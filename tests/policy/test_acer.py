@@ -55,7 +55,7 @@ def test_retrace_by_a_plain_loop() -> None:
             else:
                 after = v[t + 1] + c[t + 1] * (retrace[t + 1] - q[t + 1, unroll["action"][t + 1]])
             retrace[t] = unroll["reward"][t] + unroll["discount"][t] * after
-        assert batch["retrace"][:, i, 0].numpy() == pytest.approx(retrace, abs=1e-4)
+        assert batch["q_ret"][:, i, 0].numpy() == pytest.approx(retrace, abs=1e-4)
         assert batch["ratio"][:, i].numpy() == pytest.approx(ratio, rel=1e-3)
 
 
@@ -63,7 +63,7 @@ def test_critic_loss_by_hand() -> None:
     policy = policy_of("acer", learn=dict(value_weight=0.3))
     batch = batch_of(policy)
     _, q, _ = values(policy, batch["obs"].numpy())
-    error = taken(q, batch["action"].numpy()) - batch["retrace"][..., 0].numpy()
+    error = taken(q, batch["action"].numpy()) - batch["q_ret"][..., 0].numpy()
     loss, metrics = policy._critic_loss(batch)
     assert float(loss.detach()) == pytest.approx(0.3 * 0.5 * (error**2).mean(), rel=1e-4)
     assert metrics["priority"].numpy() == pytest.approx(np.abs(error).mean(axis=0), rel=1e-3)
@@ -83,7 +83,7 @@ def test_gradient_of_the_policy_by_hand(bound: float | None) -> None:
     pi, ratio = np.exp(log_pi), batch["ratio"].double().numpy()
     surplus = np.maximum(0.0, 1 - 0.8 / ratio)
     g = surplus * pi * (q - v[..., None])
-    error = batch["retrace"][..., 0].numpy() - v
+    error = batch["q_ret"][..., 0].numpy() - v
     np.put_along_axis(
         g,
         action[..., None],

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch.distributions import Categorical, Independent, Normal
 
-from ding.entry.spaces import fit_model_to_env
 from ding.envs import BaseEnv, BaseEnvManager, BaseEnvTimestep
+from ding.pipeline.spaces import fit_model_to_env
 from ding.policy import PPOPolicy
 from ding.policy.actions import ACTION_KINDS, action_kind, usable
 from ding.utils.batch import ByEnv, stacked_of, tree_map

@@ -17,7 +17,7 @@ from ding.policy.acting import (
     sample_categorical,
     sample_gaussian,
 )
-from ding.rl_utils.ppo import ppo_data, ppo_error, ppo_error_continuous
+from ding.rl_utils import ppo_data, ppo_error, ppo_error_continuous
 from ding.utils.batch import Rows
 from policy.fakes import batch_of, losses_of, policy_of
 
@@ -78,7 +78,10 @@ def test_dqn_target_assign_and_momentum() -> None:
     ):
         assert torch.allclose(new, old + 0.25 * (source - old), atol=1e-6)
     default: Any = policy_of("dqn")
-    assert default._target._freq == 100
+    losses_of(default, batch, 99)
+    assert distance(default) > 0
+    losses_of(default, batch, 1)
+    assert distance(default) == 0
 
 
 def test_dqn_epsilon_falls_with_env_steps() -> None:

@@ -36,8 +36,10 @@ def branched_batch() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("double_q", [True, False])
-def test_loss_by_hand(double_q: bool) -> None:
-    policy = bdq(learn=dict(double_q=double_q))
+@pytest.mark.parametrize("setting", [{}, {"branch_targets": True}])
+def test_loss_by_hand(double_q: bool, setting: dict[str, Any]) -> None:
+    """The branches have the mean of their targets in common, or one each if that is asked for."""
+    policy = bdq(learn=dict(double_q=double_q, **setting))
     shake_target(policy)
     batch = branched_batch()
     q = values(policy._model, batch["obs"])  # (B, D, A)
@@ -46,10 +48,11 @@ def test_loss_by_hand(double_q: bool) -> None:
     assert q.shape == (16, 2, 3)
     squares = np.zeros(16)
     for i in range(16):
-        for d in range(2):
-            best = (own if double_q else after)[i, d].argmax()
-            target = batch["reward"][i] + batch["discount"][i] * after[i, d, best]
-            squares[i] += (q[i, d, batch["action"][i, d]] - target) ** 2 / 2
+        best = (own if double_q else after)[i].argmax(axis=-1)
+        value = after[i, [0, 1], best]
+        target = batch["reward"][i] + batch["discount"][i] * (value if setting else value.mean())
+        taken = q[i, [0, 1], batch["action"][i]]
+        squares[i] = ((taken - target) ** 2).mean()
     weight = np.linspace(0, 1, 16, dtype=np.float32)
     output = policy.learn_mode.forward(Rows({**batch, "weight": weight}))
     assert float(output["total_loss"]) == pytest.approx((weight * squares).mean(), rel=1e-4)

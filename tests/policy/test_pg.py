@@ -9,13 +9,14 @@ import torch
 from ding.policy import PGPolicy
 from ding.policy.pg import mean_return
 from ding.utils.batch import ByEnv, Rows, stacked_of
+from ding.utils.errors import ConfigError
 from ding.worker import EpisodeCollector
 from policy.gradient_fakes import log_softmax, losses_of, policy_of, samples_of, steps_of, taken
 from policy.test_time_limits import GAMMA, LENGTH, TERMINATED, envs
 
 
 def test_returns_by_a_plain_loop() -> None:
-    policy = policy_of("pg", discount_factor=0.9)
+    policy = policy_of("pg", discount_factor=0.9, learn=dict(bootstrap_truncated=True))
     steps = steps_of()
     samples = samples_of(policy).columns
     return_, rest = np.zeros(32), np.zeros(32)
@@ -26,6 +27,9 @@ def test_returns_by_a_plain_loop() -> None:
         rest[t] = 0.9 * (float(cut) if over else rest[t + 1])
     assert samples["return"] == pytest.approx(return_, abs=1e-5)
     assert samples["rest"] == pytest.approx(rest, abs=1e-6)
+    plain = samples_of(policy_of("pg", discount_factor=0.9)).columns
+    assert (plain["return"] == samples["return"]).all()
+    assert "rest" not in plain
 
 
 def test_what_a_limit_cut_off_is_worth_the_mean() -> None:
@@ -36,14 +40,18 @@ def test_what_a_limit_cut_off_is_worth_the_mean() -> None:
 
 
 @pytest.mark.parametrize("baseline", [False, True])
-def test_loss_by_hand(baseline: bool) -> None:
-    policy = policy_of("pg", learn=dict(entropy_weight=0.1, baseline=baseline, batch_size=32))
+@pytest.mark.parametrize("setting", [{}, {"bootstrap_truncated": True}])
+def test_loss_by_hand(baseline: bool, setting: dict[str, bool]) -> None:
+    learn = dict(entropy_weight=0.1, baseline=baseline, batch_size=32, **setting)
+    policy = policy_of("pg", learn=learn)
     batch = samples_of(policy).columns
     with torch.no_grad():
         logit = policy._model(torch.from_numpy(batch["obs"]))["logit"].numpy()
     log_pi = log_softmax(logit)
-    mean = mean_return(batch["return"], batch["rest"])
-    target = batch["return"] + batch["rest"] * mean - (mean if baseline else 0.0)
+    mean, rest = batch["return"].mean(), 0.0
+    if setting:
+        mean, rest = mean_return(batch["return"], batch["rest"]), batch["rest"]
+    target = batch["return"] + rest * mean - (mean if baseline else 0.0)
     entropy = -(np.exp(log_pi) * log_pi).sum(axis=1).mean()
     wanted = -(taken(log_pi, batch["action"]) * target).mean() - 0.1 * entropy
     assert losses_of(policy, Rows(batch), 1)[0] == pytest.approx(wanted, rel=1e-4)
@@ -62,17 +70,20 @@ def test_a_short_collect_is_one_batch() -> None:
 
 
 @pytest.mark.parametrize("terminates", [True, False])
-def test_episodes_of_a_known_value(terminates: bool) -> None:
+@pytest.mark.parametrize("setting", [{}, {"bootstrap_truncated": True}])
+def test_episodes_of_a_known_value(terminates: bool, setting: dict[str, bool]) -> None:
+    """Returns of REINFORCE end with the episode; asked to, a limit's rest is worth the mean."""
     model = dict(obs_shape=LENGTH + 1, action_shape=2, encoder_hidden_size_list=[8])
-    policy = PGPolicy(dict(type="pg", model=model, discount_factor=GAMMA))
+    policy = PGPolicy(dict(type="pg", model=model, discount_factor=GAMMA, learn=setting))
     cfg = dict(get_train_sample=True)
     with EpisodeCollector(cfg, env=envs(terminates), policy=policy.collect_mode) as collector:
         columns = _columns(collector.collect(n_episode=8))
-    mean = mean_return(columns["return"], columns["rest"])
-    target = columns["return"] + columns["rest"] * mean
-    if terminates:
-        step = columns["obs"].argmax(axis=1)
-        assert target == pytest.approx(np.array(TERMINATED)[step], abs=1e-4)
+    target = columns["return"]
+    if setting:
+        target = target + columns["rest"] * mean_return(target, columns["rest"])
+    if terminates or not setting:
+        episodes = target.reshape(-1, LENGTH)
+        assert episodes == pytest.approx(np.tile(TERMINATED, (len(episodes), 1)), abs=1e-4)
     else:
         assert target == pytest.approx(10.0, abs=1e-3)
 
@@ -87,3 +98,9 @@ def test_drawing_actions_when_evaluating() -> None:
         policy = policy_of("pg", deterministic_eval=deterministic)
         action = stacked_of(policy.eval_mode.forward(obs))[1]["action"]
         assert (len(np.unique(action)) == 1) is deterministic
+
+
+def test_ignore_done_needs_a_value_to_go_on_with() -> None:
+    with pytest.raises(ConfigError, match="bootstrap_truncated"):
+        policy_of("pg", learn=dict(ignore_done=True))
+    policy_of("pg", learn=dict(ignore_done=True, bootstrap_truncated=True))

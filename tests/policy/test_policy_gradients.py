@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from ding.model import numpy_policy
 from ding.utils.batch import ByEnv, Rows, stacked_of
 from ding.utils.errors import ConfigError
 from policy.gradient_fakes import (
@@ -105,28 +104,6 @@ def test_several_discrete_actions(name: str) -> None:
     for mode in (policy.collect_mode, policy.eval_mode):
         _, output = stacked_of(mode.forward(ByEnv(np.arange(32), steps["obs"])))
         assert output["action"].shape == (32, 2)
-
-
-@pytest.mark.parametrize(
-    ("name", "mode"),
-    [
-        ("pg", None),
-        ("ppg", "compute_actor"),
-        ("ppg", "compute_actor_critic"),
-        ("ppg", "compute_critic"),
-        ("acer", "compute_actor"),
-    ],
-)
-def test_networks_run_in_numpy(name: str, mode: str | None) -> None:
-    model, obs = policy_of(name)._model, steps_of()["obs"]
-    run = numpy_policy(model, mode)
-    assert run is not None
-    with torch.no_grad():
-        wanted = model(torch.from_numpy(obs), **({} if mode is None else {"mode": mode}))
-    found = run(obs)
-    assert list(found) == list(wanted)
-    for key, value in wanted.items():
-        assert found[key] == pytest.approx(value.numpy(), abs=1e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -109,14 +109,15 @@ def q_of(model: Any, obs: np.ndarray, state: Any) -> np.ndarray:
     return np.array(found)
 
 
-def h(x: float) -> float:
-    return float(np.sign(x) * (np.sqrt(abs(x) + 1) - 1) + 0.01 * x)
+def h(x: float, eps: float) -> float:
+    return float(np.sign(x) * (np.sqrt(abs(x) + 1) - 1) + eps * x)
 
 
-def h_inverse(y: float) -> float:
+def h_inverse(y: float, eps: float) -> float:
     low, high = -1e4, 1e4
     for _ in range(100):
-        low, high = ((low + high) / 2, high) if h((low + high) / 2) < y else (low, (low + high) / 2)
+        middle = (low + high) / 2
+        low, high = (middle, high) if h(middle, eps) < y else (low, middle)
     return low
 
 
@@ -124,7 +125,17 @@ def h_inverse(y: float) -> float:
 @pytest.mark.parametrize("lstm_type", ["normal", "gru"])
 @pytest.mark.parametrize("masked", [True, False])
 def test_loss_one_step_at_a_time(rescale: bool, lstm_type: str, masked: bool) -> None:
-    policy = r2d2(learn=dict(value_rescale=rescale), model=dict(lstm_type=lstm_type))
+    # The paper's epsilon of value rescaling is 1e-3.
+    check_loss(0.001, dict(value_rescale=rescale), lstm_type, masked)
+
+
+def test_epsilon_of_value_rescaling_can_be_set() -> None:
+    check_loss(0.01, dict(value_rescale=True, rescale_eps=0.01), "normal", masked=False)
+
+
+def check_loss(eps: float, learn: dict[str, Any], lstm_type: str, masked: bool) -> None:
+    rescale = learn["value_rescale"]
+    policy = r2d2(learn=learn, model=dict(lstm_type=lstm_type))
     shake_target(policy)
     batch = sequences(keys=("h",) if lstm_type == "gru" else ("h", "c"))
     n, errors = 6, []
@@ -141,7 +152,7 @@ def test_loss_one_step_at_a_time(rescale: bool, lstm_type: str, masked: bool) ->
         q, target_q = (q_of(m, obs, state) for m in (policy._model, policy._target.module))
         best = np.where(allowed[i, : length + 1], q, -np.inf).argmax(axis=1)
         value = target_q[np.arange(length + 1), best]
-        value = np.array([h_inverse(v) for v in value]) if rescale else value
+        value = np.array([h_inverse(v, eps) for v in value]) if rescale else value
         own = []
         for t in range(length):
             if t < BURN_IN and not batch["begins"][i, 0]:
@@ -152,7 +163,7 @@ def test_loss_one_step_at_a_time(rescale: bool, lstm_type: str, masked: bool) ->
                 factor *= batch["discount"][i, at]
                 at += 1
             target = total + factor * value[at]
-            own.append((h(target) if rescale else target) - q[t, batch["action"][i, t]])
+            own.append((h(target, eps) if rescale else target) - q[t, batch["action"][i, t]])
         errors.append(np.abs(own))
         squares += np.square(own).sum()
     wanted = squares / sum(map(len, errors))
@@ -309,7 +320,7 @@ def test_learns_the_known_value(terminates: bool, nstep: int) -> None:
     obs = states()[:LENGTH] if terminates else states()[:1].expand(LENGTH, -1)
     with torch.no_grad():
         q = policy._model({"obs": obs[:, None], "prev_state": None})["logit"][:, 0].amax(dim=1)
-    value = [h_inverse(v) for v in q.tolist()] if nstep == 3 else q.tolist()
+    value = [h_inverse(v, 0.001) for v in q.tolist()] if nstep == 3 else q.tolist()
     assert value == pytest.approx(TERMINATED if terminates else [10.0] * 5, abs=0.9)
 
 

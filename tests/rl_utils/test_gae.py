@@ -2,50 +2,28 @@ import numpy as np
 import pytest
 import torch
 
-from ding.rl_utils import gae, gae_advantages, gae_data
+from ding.rl_utils import gae, gae_data
+from ding.rl_utils.gae import flat_advantages, generalized_advantages
 
 VALUE, NEXT_VALUE, REWARD = [1.0, 2.0, 3.0], [2.0, 3.0, 4.0], [1.0, 1.0, 1.0]
 
 
-def column(values):
-    return torch.tensor(values).unsqueeze(1)
+def test_termination_zeroes_the_value_and_the_end_of_a_piece_the_trace():
+    reward, value, next_value = torch.tensor([REWARD, VALUE, NEXT_VALUE])
+    discount, decay = torch.tensor([0.5, 0.0, 0.5]), torch.tensor([0.25, 0.0, 0.0])
+    # deltas 1, -1, 0
+    found = generalized_advantages(reward, discount, value, next_value, decay)
+    assert found.tolist() == [0.75, -1.0, 0.0]
 
 
-def test_gae_by_hand():
-    # deltas 1 + 0.5 * next - value = 1, 0.5, 0; decay 0.25
-    data = gae_data(column(VALUE), column(NEXT_VALUE), column(REWARD), None, None)
-    assert gae(data, gamma=0.5, lambda_=0.5).flatten().tolist() == [1.125, 0.5, 0.0]
+def advantages(reward, value, next_value, terminated, end, gamma=0.99, lambda_=0.95):
+    discount, decay = np.where(terminated, 0.0, gamma), np.where(end, 0.0, gamma * lambda_)
+    return flat_advantages(reward, value, next_value, discount=discount, decay=decay)
 
 
-def test_gae_done_zeroes_and_cuts_flag_only_cuts():
-    done = column([0.0, 1.0, 0.0])
-    data = gae_data(column(VALUE), column(NEXT_VALUE), column(REWARD), done, None)
-    # second delta 1 - 2 = -1
-    assert gae(data, 0.5, 0.5).flatten().tolist() == [0.75, -1.0, 0.0]
-    flagged = data._replace(done=None, traj_flag=column([1.0, 0.0, 0.0]))
-    assert gae(flagged, 0.5, 0.5).flatten().tolist() == [1.0, 0.5, 0.0]
-
-
-def test_gae_leaves_its_input_alone():
-    data = gae_data(
-        column(VALUE), column(NEXT_VALUE), column(REWARD), column([0.0, 1.0, 0.0]), None
-    )
-    before = [field.clone() for field in data[:4]]
-    gae(data)
-    assert all(torch.equal(a, b) for a, b in zip(before, data[:4], strict=True))
-
-
-def test_gae_with_a_value_per_agent():
-    value = torch.tensor([[[1.0, 2.0]], [[2.0, 3.0]]])
-    data = gae_data(value, torch.zeros(2, 1, 2), torch.ones(2, 1), torch.zeros(2, 1), None)
-    # deltas [0, -1] and [-1, -2]
-    assert gae(data, 0.5, 0.5)[:, 0].tolist() == [[-0.25, -1.5], [-1.0, -2.0]]
-
-
-def flat(terminated, end, gamma=0.5, lambda_=0.5):
+def flat(terminated, end):
     columns = [np.array(c, dtype=np.float32) for c in (REWARD, VALUE, NEXT_VALUE)]
-    flags = [np.array(c, dtype=bool) for c in (terminated, end)]
-    return gae_advantages(*columns, *flags, gamma, lambda_)
+    return advantages(*columns, terminated, end, 0.5, 0.5)
 
 
 def test_flat_advantages_by_hand():
@@ -66,5 +44,5 @@ def test_flat_agrees_with_the_torch_version(seed):
     terminated = end & (rng.random(200) < 0.5)
     tensors = [torch.from_numpy(c) for c in (value, next_value, reward, terminated, end)]
     expected = gae(gae_data(*tensors), 0.99, 0.95).numpy()
-    actual = gae_advantages(reward, value, next_value, terminated, end, 0.99, 0.95)
+    actual = advantages(reward, value, next_value, terminated, end, 0.99, 0.95)
     np.testing.assert_allclose(actual, expected, atol=1e-5)

@@ -10,13 +10,19 @@ from hypothesis.extra import numpy as hnp
 
 from ding.rl_utils import (
     gae,
-    gae_advantages,
     gae_data,
     generalized_lambda_returns,
     nstep_transitions,
     upgo_returns,
     vtrace_nstep_return,
 )
+from ding.rl_utils.gae import flat_advantages
+
+
+def flat(reward, value, next_value, terminated, end, gamma, lambda_=0.95):
+    discount, decay = np.where(terminated, 0.0, gamma), np.where(end, 0.0, gamma * lambda_)
+    return flat_advantages(reward, value, next_value, discount=discount, decay=decay)
+
 
 NUMBER = st.floats(-10, 10, width=32)
 FRACTION = st.floats(0, 1, width=32)
@@ -58,12 +64,12 @@ def test_gae_is_the_sum_of_discounted_errors(trajectory, gamma, lambda_):
 @quick
 def test_flat_advantages_are_those_of_the_pieces(trajectory, gamma, lambda_):
     value, reward, done, end = trajectory
-    found = gae_advantages(reward, value[:-1], value[1:], done, end, gamma, lambda_)
+    found = flat(reward, value[:-1], value[1:], done, end, gamma, lambda_)
     starts = [0, *(np.flatnonzero(end) + 1).tolist(), len(reward)]
     for a, b in pairwise(starts):
         if a < b:
             piece = (reward[a:b], value[a:b], value[a + 1 : b + 1], done[a:b], end[a:b])
-            np.testing.assert_array_equal(found[a:b], gae_advantages(*piece, gamma, lambda_))
+            np.testing.assert_array_equal(found[a:b], flat(*piece, gamma, lambda_))
 
 
 @given(trajectories(), FRACTION)
@@ -71,9 +77,9 @@ def test_flat_advantages_are_those_of_the_pieces(trajectory, gamma, lambda_):
 def test_terminated_forgets_the_future_and_truncated_only_its_rewards(trajectory, gamma):
     value, reward, _, _ = trajectory
     terminated, no = np.ones(len(reward), bool), np.zeros(len(reward), bool)
-    ended = gae_advantages(reward, value[:-1], value[1:], terminated, terminated, gamma)
+    ended = flat(reward, value[:-1], value[1:], terminated, terminated, gamma)
     np.testing.assert_allclose(ended, reward - value[:-1], atol=1e-4)
-    truncated = gae_advantages(reward, value[:-1], value[1:], no, terminated, gamma)
+    truncated = flat(reward, value[:-1], value[1:], no, terminated, gamma)
     np.testing.assert_allclose(truncated, reward + gamma * value[1:] - value[:-1], atol=1e-4)
 
 

@@ -10,18 +10,20 @@ import torch
 
 import ding
 from ding.rl_utils import (
+    adder,
     compute_q_retraces,
     gae,
-    gae_advantages,
     gae_data,
     generalized_lambda_returns,
     nstep_transitions,
     quantile_huber,
     scan,
+    td_dist,
     upgo_returns,
     vtrace_nstep_return,
 )
-from ding.rl_utils.scan import Worth, kernels, reverse_scan
+from ding.rl_utils.gae import flat_advantages
+from ding.rl_utils.scan import Worth, flat_scan, kernels, reverse_scan
 
 ROOT = Path(__file__).parents[2]
 ALWAYS = Worth(to_load=1, to_run=1)
@@ -30,10 +32,10 @@ ALWAYS = Worth(to_load=1, to_run=1)
 @pytest.fixture(autouse=True)
 def _always(monkeypatch):
     """Kernels at any size."""
-    monkeypatch.setattr(scan, "TIME_STEPS", ALWAYS)
-    for module, name in (("gae", "ROWS"), ("adder", "ROWS"), ("td_dist", "PAIRS")):
-        # By `sys.modules`: the package's own `gae` is the function.
-        monkeypatch.setattr(sys.modules[f"ding.rl_utils.{module}"], name, ALWAYS)
+    for module, name in (
+        (scan, "TIME_STEPS"), (scan, "ROWS"), (adder, "ROWS"), (td_dist, "PAIRS")
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, ALWAYS)
 
 
 def both(compute, monkeypatch):
@@ -135,7 +137,8 @@ def test_same_bits_of_flat_columns(monkeypatch):
     terminated = end & (rng.random(300) < 0.5)
 
     def advantages():
-        return gae_advantages(reward, value, next_value, terminated, end)
+        discount, decay = np.where(terminated, 0.0, 0.99), np.where(end, 0.0, 0.9)
+        return flat_advantages(reward, value, next_value, discount=discount, decay=decay)
 
     np.testing.assert_array_equal(*both(advantages, monkeypatch))
     steps = {"obs": value, "next_obs": value, "reward": reward, "done": terminated, "end": end}
@@ -196,13 +199,15 @@ def test_kernels_are_what_runs(monkeypatch):
     def refuse(*args):
         raise ZeroDivisionError
 
-    for name in ("gae", "lambda_returns", "upgo_returns", "vtrace_returns", "q_retraces"):
+    for name in ("gae", "lambda_returns", "upgo_returns", "vtrace_returns"):
         monkeypatch.setattr(module, name, refuse)
         with pytest.raises(ZeroDivisionError):
             computations()[name](*inputs(20, 3))
         wanting = [x.requires_grad_() for x in inputs(20, 3)]
         assert computations()[name](*wanting).requires_grad
-    for name in ("scan", "flat_gae", "nstep_sums", "quantile_huber"):
+    with pytest.raises(ZeroDivisionError):  # a recursion of advantages
+        computations()["q_retraces"](*inputs(20, 3))
+    for name in ("scan", "nstep_sums", "quantile_huber"):
         monkeypatch.setattr(module, name, refuse)
     with pytest.raises(ZeroDivisionError):
         computations()["gae"](*wanting)
@@ -210,7 +215,7 @@ def test_kernels_are_what_runs(monkeypatch):
         quantile_huber(torch.randn(2, 3), torch.randn(2, 3), torch.rand(1, 3))
     column, flag = np.zeros(3, np.float32), np.zeros(3, bool)
     with pytest.raises(ZeroDivisionError):
-        gae_advantages(column, column, column, flag, flag)
+        flat_scan(np.zeros(3), np.zeros(3))
     with pytest.raises(ZeroDivisionError):
         steps = {"reward": column, "next_obs": column, "done": flag, "end": flag}
         nstep_transitions(steps, 2, 0.9)
@@ -226,28 +231,23 @@ def test_double_precision_and_no_rows_are_left_to_torch():
 def test_actions_are_checked():
     value, reward, ratio = inputs(4, 2)
     q, action = torch.zeros(5, 2, 2), torch.full((4, 2), 7)
-    with pytest.raises(IndexError, match="an action is not one of the columns"):
+    with pytest.raises(RuntimeError, match="out of bounds"):
         compute_q_retraces(q, value.unsqueeze(-1), reward, action, torch.ones(4, 2), ratio)
 
 
 def test_kernels_as_python():
     """The source of the kernels, uncompiled, against their machine code."""
     module = kernels(1, ALWAYS)
-    value, reward, other, done = (torch.randn(5, 2).numpy() for _ in range(4))
-    done = (done > 1).astype(np.float32)
-    q = torch.randn(5, 4).numpy()
-    action, rows = np.zeros((4, 2), np.int64), np.ones(4, bool)
+    value, reward, other = (torch.randn(5, 2).numpy() for _ in range(3))
     g, column = np.float32(0.5), reward[:4, 0].copy()
     last = np.array([1, 2, 3, 3])
     calls = {
         "scan": (reward, other, value[0]),
         "scan_gradient": (reward, other),
-        "gae": (value, other, reward, done, done, g, g),
-        "flat_gae": (column, column, column, rows, ~rows, 0.5, 0.25),
-        "lambda_returns": (value, reward, done, g, g),
+        "gae": (reward, other, value, reward, other),
+        "lambda_returns": (reward, other, value, g, g),
         "upgo_returns": (reward[:4], value),
-        "vtrace_returns": (other[:4], other[:4], reward[:4], value, g, g),
-        "q_retraces": (q, value, reward[:4], action, other[:4], q[:4], g),
+        "vtrace_returns": (other, other, reward, other, value, reward),
         "nstep_sums": (column, last, np.array([1, 0.5], np.float32)),
         "quantile_huber": (value, other, np.abs(reward) % 1, g),
     }
@@ -260,9 +260,9 @@ def test_kernels_as_python():
 def test_numba_is_not_loaded_for_little_work():
     code = """
 import sys, numpy as np, torch
-from ding.rl_utils import gae, gae_advantages, gae_data, quantile_huber
-x, flag = np.zeros(2048, np.float32), np.zeros(2048, bool)
-gae_advantages(x, x, x, flag, flag)
+from ding.rl_utils import gae, gae_data, quantile_huber
+from ding.rl_utils.scan import flat_scan
+flat_scan(np.zeros(2048), np.zeros(2048))
 gae(gae_data(*[torch.zeros(100, 8)] * 5))
 quantile_huber(torch.zeros(32, 8), torch.zeros(32, 8), torch.zeros(1, 8))
 little = 'numba' in sys.modules

@@ -95,3 +95,15 @@ def test_categorical_pd():
     assert pd.entropy().shape == (2,) and pd.entropy("mean").shape == ()
     pd.update_logits(torch.zeros(1000, 2))
     assert 300 < pd.sample().sum() < 700
+
+
+def test_agents_draw_from_the_last_axis_each():
+    logit = torch.randn(3, 2, 4)
+    pd, action = CategoricalPd(logit), torch.randint(4, (3, 2))
+    assert categorical_sample(logit).shape == pd.sample().shape == pd.noise_mode().shape == (3, 2)
+    drawn = torch.stack([categorical_sample(logit) for _ in range(4000)])
+    share = torch.nn.functional.one_hot(drawn, 4).float().mean(dim=0)
+    torch.testing.assert_close(share, logit.softmax(dim=-1), atol=0.04, rtol=0)
+    wanted = -categorical_log_prob(logit, action)
+    torch.testing.assert_close(pd.neglogp(action, reduction="none"), wanted)
+    torch.testing.assert_close(pd.neglogp(action), wanted.mean())

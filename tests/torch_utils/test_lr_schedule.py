@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from ding.torch_utils import Adam, RMSprop
+from ding.torch_utils import Adam, RMSprop, cos_lr_scheduler, get_lr_ratio
 from ding.torch_utils.lr_schedule import LrSchedule, lr_factor
 from ding.utils.errors import ConfigError
 
@@ -55,3 +55,13 @@ def test_unit() -> None:
     assert optimizer.param_groups[0]["lr"] == 7
     with pytest.raises(ConfigError, match=r"unit = 'env_step', but the learner was not told"):
         schedule.apply(train_iter=3, env_step=-1)
+
+
+def test_cosine_schedule_by_hand() -> None:
+    ratios = [get_lr_ratio(epoch, 2, 1.0, 6, 0.2) for epoch in (0, 1, 2, 4, 6, 9)]
+    assert ratios == pytest.approx([0.0, 0.5, 1.0, 0.6, 0.2, 0.2])
+    optimizer = Adam(nn.Linear(3, 1).parameters(), lr=0.5)
+    scheduler = cos_lr_scheduler(optimizer, 0.5, 2, 6, 0.1)
+    optimizer.step()
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.25)

@@ -17,7 +17,6 @@ from ding.torch_utils import (
     to_ndarray,
     to_tensor,
 )
-from ding.torch_utils.optim import gradients
 from ding.torch_utils.running_statistics import RunningScale
 from ding.utils.errors import ConfigError
 
@@ -217,33 +216,15 @@ def test_moving_data() -> None:
     assert to_device([torch.zeros(1)], "cpu")[0].device.type == "cpu"
 
 
-def test_gradients_are_those_of_autograd() -> None:
-    model, unused = net(), nn.Parameter(torch.ones(2))
-    loss = loss_of(model)(batch())[0]
+def test_a_step_takes_the_gradients_of_autograd_and_of_nothing_else() -> None:
+    model, unused, other = net(), nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(()))
+    optimizer = Adam([*model.parameters(), unused])
+    loss = loss_of(model)(batch())[0] * other
     wanted = torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)
-    found = gradients(loss, [*model.parameters(), unused])
-    assert all(torch.equal(a, b) for a, b in zip(found, (*wanted, torch.zeros(2)), strict=True))
-    with pytest.raises(ValueError, match=r"one number, got one of shape \(8,\)"):
-        gradients(model(batch()["x"]).squeeze(1), list(model.parameters()))
-
-
-def test_gradients_can_be_read_after_a_step() -> None:
-    model = net()
-    optimizer = Adam(model.parameters())
-    loss = loss_of(model)(batch())[0]
-    wanted = torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)
+    model.zero_grad()  # as if somebody else had taken the gradients away
     optimizer.step_on(loss)
-    for parameter, grad in zip(model.parameters(), wanted, strict=True):
-        assert torch.equal(parameter.grad, grad)
-
-
-def test_gradients_can_be_written() -> None:
-    one, two = net(), net()
-    by_loss, by_hand = Adam(one.parameters()), Adam(two.parameters())
-    loss = loss_of(one)(batch())[0]
-    by_loss.step_on(loss)
-    for mine, theirs in zip(two.parameters(), one.parameters(), strict=True):
-        by_hand.gradient_of[mine].copy_(theirs.grad)
-    by_hand.step_written()
-    for mine, theirs in zip(two.parameters(), one.parameters(), strict=True):
-        assert torch.equal(mine, theirs)
+    found = [parameter.grad for parameter in (*model.parameters(), unused)]
+    assert all(torch.equal(a, b) for a, b in zip(found, (*wanted, torch.zeros(2)), strict=True))
+    assert torch.equal(unused, torch.ones(2)) and other.grad is None
+    with pytest.raises(RuntimeError, match="scalar"):
+        optimizer.step_on(model(batch()["x"]))

@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any
 
 from ding.envs.base_env import BaseEnv, StepByEnv
-from ding.envs.manager.base import BaseEnvManager
-from ding.envs.manager.interface import EnvManager, EnvState
-from ding.envs.manager.subprocess import AsyncSubprocessEnvManager, SyncSubprocessEnvManager
+from ding.envs.manager.interface import EnvManager
+from ding.envs.manager.local import BaseEnvManager
+from ding.envs.manager.process import AsyncSubprocessEnvManager, SyncSubprocessEnvManager
+from ding.envs.manager.slot import EnvState
 from ding.envs.manager.thread import ThreadEnvManager
 from ding.utils.registry import ENV_MANAGER_REGISTRY, class_of
 

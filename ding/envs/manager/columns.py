@@ -133,6 +133,15 @@ def leaves(tree: Any, field: str) -> Iterator[tuple[str, Any]]:
         yield field, tree
 
 
+def put_rows(tree: Any, index: Any, part: Any) -> None:
+    """Write rows into every column of a tree."""
+    if isinstance(tree, (dict, tuple)):
+        for key in tree if isinstance(tree, dict) else range(len(tree)):
+            put_rows(tree[key], index, part[key])
+    else:
+        tree[index] = part
+
+
 def has_nan(tree: Any) -> bool:
     if type(tree) is np.ndarray:
         if tree.dtype.kind != "f" or not tree.size:
@@ -162,13 +171,35 @@ def nan_message(field: str) -> str:
     return f"{field} is NaN; mend the env, or set max_retry>1 to drop such episodes"
 
 
+def check_rewards(rewards: np.ndarray) -> None:
+    if has_nan(rewards):
+        raise RowError(nan_message("reward"))
+
+
+def no_reward(space: Any) -> Any:
+    """The reward of a step that failed, in the form of the others."""
+    shape = reward_shape(space)
+    return np.zeros(shape, dtype=np.float32) if shape else 0.0
+
+
+def reward_shape(space: Any) -> tuple[int, ...]:
+    """Shape of one reward; arrays of one number count as numbers."""
+    shape = tuple(getattr(space, "shape", None) or ())
+    return shape if np.prod(shape) > 1 else ()
+
+
 def reward_column(rewards: Sequence[Any]) -> np.ndarray:
     """(N,) float32; rewards that are vectors give (N, ...)."""
     try:
         column = np.array(rewards, dtype=np.float32)
     except (ValueError, TypeError):
         column = _mixed_rewards(rewards)
-    return column.ravel() if column.ndim > 1 and column.size == len(column) else column
+    return as_numbers(column)
+
+
+def as_numbers(rewards: np.ndarray) -> np.ndarray:
+    """Rewards that are arrays of one number, as numbers; others as they are."""
+    return rewards.ravel() if rewards.ndim > 1 and rewards.size == len(rewards) else rewards
 
 
 def _mixed_rewards(rewards: Sequence[Any]) -> np.ndarray:

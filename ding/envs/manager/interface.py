@@ -1,45 +1,38 @@
-"""What every env manager offers around `reset` and `step`: seeds, states, spaces, its envs."""
+"""Env manager: many envs behind one `step`, as a state machine over their slots."""
 
 from __future__ import annotations
 
 import logging
 import pickle
+import weakref
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
-from enum import IntEnum
+from functools import partial
 from pathlib import Path
-from types import MethodType
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from easydict import EasyDict
 
 from ding.envs.base_env import StepByEnv
-from ding.envs.manager.columns import ActionRows, ObsColumns
+from ding.envs.manager.env_access import ReferenceEnv, attribute_values
+from ding.envs.manager.failures import FailurePolicy
 from ding.envs.manager.flight.recorder import FlightRecorder
+from ding.envs.manager.slot import EnvState, Slot, SlotTable
 from ding.utils.batch import ByEnv, take
 from ding.utils.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
-# What objects raise that do not want to be pickled.
-UNPICKLABLE = (
+ResetParam = Mapping[int, Mapping[str, Any] | None]
+# Exceptions of objects that do not want to be pickled.
+_UNPICKLABLE = (
     *(pickle.PicklingError, TypeError, AttributeError),
     *(NotImplementedError, RuntimeError, ValueError),
 )
-ResetParam = Mapping[int, Mapping[str, Any] | None]
-
-
-class EnvState(IntEnum):
-    VOID = 0
-    INIT = 1
-    RUN = 2
-    RESET = 3
-    DONE = 4
-    ERROR = 5
-    NEED_RESET = 6
+_OVER = (EnvState.VOID, EnvState.DONE, EnvState.ERROR)
 
 
 class BadRetryTypeError(ConfigError, AssertionError):
@@ -47,8 +40,13 @@ class BadRetryTypeError(ConfigError, AssertionError):
 
 
 class EnvManager(ABC):
-    """Runs one env for each callable of `env_fn`."""
+    """Runs one env for each callable of `env_fn`: `launch`, then `ready_obs` and `step` in turn.
 
+    Counting, seeding, retries, state and faults are here; subclasses execute.
+    """
+
+    _obs: Any = None
+    """Columns of what all envs show, (N, ...), for executors that keep them here."""
     config: ClassVar[dict[str, Any]] = {
         # Episodes of each env before it is DONE.
         "episode_num": float("inf"),
@@ -87,53 +85,107 @@ class EnvManager(ABC):
                 f"env.manager.retry_type: 'reset' or 'renew', not {retry_type!r}"
             )
         self._env_fn = list(env_fn)
-        self._step_timeout: float | None = self._cfg["step_timeout"]
-        self._reset_timeout: float | None = self._cfg["reset_timeout"]
-        self._max_retry = max(int(self._cfg["max_retry"]), 1)
-        count = len(env_fn)
-        self._all_ids = np.arange(count)
-        self._env_ref: Any = None
-        self._ref_is_unused = False
-        self._columns: ObsColumns | None = None
-        self._splitter: ActionRows | None = None
-        self._told_unpicklable = False
-        self._flights = FlightRecorder(count, self._env_fn, self._cfg)
-        self.faults: Counter[str] = Counter()
-        self._seeds: list[int | None] = [None] * count
-        self._dynamic: list[bool | None] = [None] * count
-        self._unsent: set[int] = set()
-        self._replay_paths: list[str | None] = [None] * count
-        self._clear()
-
-    def _clear(self) -> None:
-        count = self.env_num
-        self._envs: list[Any] = []
-        self._obs: Any = None
-        self._states = [EnvState.VOID] * count
-        self._run_ids = self._all_ids[:0]
-        self._episodes = [0] * count
-        self._renewals = [0] * count
-        self._reset_params: list[dict[str, Any]] = [{} for _ in range(count)]
-        self._failures: dict[int, int] = {}
-        self._broken: dict[int, Exception] = {}
-
-    @abstractmethod
-    def launch(self, reset_param: ResetParam | None = None) -> None:
-        """Make the envs and begin their first episodes."""
-
-    @abstractmethod
-    def reset(self, reset_param: ResetParam | None = None) -> None: ...
+        self._slots = SlotTable(len(env_fn), self._cfg)
+        self._all_ids = self._slots.all_ids
+        self._reference = ReferenceEnv(self._env_fn[0])
+        self._warned_unpicklable = False
+        self._flights = FlightRecorder(len(env_fn), self._env_fn, self._cfg)
+        # A bound method would keep the manager alive until the garbage collector finds the cycle.
+        close = weakref.WeakMethod(self.close)
+        self._failures = FailurePolicy(self._slots, self._flights, self._cfg, close)
+        self.faults: Counter[str] = self._failures.counts
 
     @abstractmethod
     def step(self, actions: Mapping[int, Any]) -> StepByEnv: ...
 
     @abstractmethod
-    def close(self) -> None: ...
+    def _start(self) -> None:
+        """Make the envs, or whatever will make them."""
 
-    def flights_under(self, directory: str | Path) -> None:
-        """A relative `flight_dir` means one in this directory, not in the working directory."""
-        if self._cfg["flight_dir"] is not None:
-            self._flights.directory = Path(directory) / self._cfg["flight_dir"]
+    @abstractmethod
+    def _stop(self) -> None:
+        """Close the envs."""
+
+    @abstractmethod
+    def _reset_slots(self, slots: Sequence[Slot]) -> None:
+        """Reset envs in state RESET, with retries, and wait for their first observations."""
+
+    @abstractmethod
+    def _call(self, ids: Sequence[int], name: str, *args: Any) -> list[Any]:
+        """Results of a method of these envs."""
+
+    @abstractmethod
+    def _look_up(self, name: str) -> list[tuple[str, Any]]:
+        """What `look_up` gives for an attribute of every env."""
+
+    @abstractmethod
+    def _saved_envs(self) -> list[bytes]: ...
+
+    @abstractmethod
+    def _executor_state(self) -> dict[str, Any]:
+        """Plain data beside slots and envs from which `_restore` goes on."""
+
+    @abstractmethod
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Start with saved envs; the slots are loaded already."""
+
+    def _settle(self) -> None:
+        """Wait until no step and no reset is under way."""
+
+    def _settings_changed(self, slots: Sequence[Slot]) -> None:
+        """Seeds or replay paths of these slots are new."""
+
+    def launch(self, reset_param: ResetParam | None = None) -> None:
+        """Make the envs and begin their first episodes."""
+        if not self.closed:
+            raise RuntimeError("the env manager is launched already: close() it first")
+        self._check_params(reset_param or {})
+        with self._closed_on_failure():
+            self._open()
+            for slot in self._slots:
+                slot.send_seed()
+            self._remember(reset_param or {})
+            self.reset()
+
+    def _open(self) -> None:
+        self._slots.is_open = True
+        self._start()
+        for slot in self._slots:
+            slot.enter(EnvState.INIT)
+
+    @contextmanager
+    def _closed_on_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def reset(self, reset_param: ResetParam | None = None) -> None:
+        """Begin new episodes in all envs, or in the given ones; arguments are kept for later."""
+        self._slots.check_open()
+        self._check_params(reset_param or {})
+        ids = range(self.env_num) if reset_param is None else reset_param
+        slots = [self._slots[i] for i in ids]
+        self._settle()
+        self._remember(reset_param or {})
+        for slot in slots:
+            if reset_param is None:
+                slot.repeat_static_seed()
+            if reset_param is None or slot.state is EnvState.DONE:
+                slot.episodes = 0
+            slot.failures = 0
+            self._slots.enter(slot, EnvState.RESET)
+        if slots:
+            self._reset_slots(slots)
+
+    def close(self) -> None:
+        if self._slots.is_open:
+            self._slots.is_open = False
+            try:
+                self._stop()
+            finally:
+                self._slots.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -145,66 +197,97 @@ class EnvManager(ABC):
         self, seed: int | Sequence[int] | Mapping[int, int], dynamic_seed: bool | None = None
     ) -> None:
         """Seed the next reset, and with `dynamic_seed=False` every later full `reset()` again."""
-        for i, one in self._seed_by_env(seed).items():
-            self._seeds[i] = int(one)
-            self._dynamic[i] = dynamic_seed
-            self._unsent.add(i)
+        slots = self._slots.seed(seed, dynamic_seed)
+        if not self.closed:
+            self._settings_changed(slots)
 
-    def _seed_by_env(self, seed: Any) -> dict[int, int]:
-        if isinstance(seed, (int, np.integer)):
-            return {i: int(seed) + i for i in range(self.env_num)}
-        if isinstance(seed, Mapping):
-            self._check_known(seed)
-            return dict(seed)
-        if isinstance(seed, (list, tuple)):
-            if len(seed) != self.env_num:
-                raise ValueError(f"got {len(seed)} seeds for {self.env_num} envs")
-            return dict(enumerate(seed))
-        raise TypeError(f"seed must be an int, a list or a dict by env id, got {seed!r}")
+    def _check_params(self, reset_param: ResetParam) -> None:
+        self._slots.check_known(reset_param)
 
-    def _repeat_static_seeds(self) -> None:
-        for i in self._seeded():
-            if self._dynamic[i] is False:
-                self._unsent.add(i)
-                self._renewals[i] = 0
+    def _remember(self, reset_param: ResetParam) -> None:
+        for i, param in reset_param.items():
+            if param is not None:
+                self._slots[i].reset_kwargs = dict(param)
 
-    def _seed_anew(self) -> None:
-        """For new episodes; with dynamic seeds other ones than the run began with."""
-        for i in self._seeded():
-            self._unsent.add(i)
-            self._renewals[i] += self._dynamic[i] is not False
+    def state_dict(self) -> dict[str, Any]:
+        """All that a bit-exact continuation needs; 'envs' is None if an env cannot be pickled."""
+        self._slots.check_open()
+        self._settle()
+        envs: list[bytes] | None = None
+        try:
+            envs = self._saved_envs()
+        except _UNPICKLABLE as error:
+            if not self._warned_unpicklable:
+                logger.warning("envs cannot be saved, a resumed run begins new episodes: %s", error)
+            self._warned_unpicklable = True
+        return {
+            "envs": envs,
+            "slots": self._slots.state_dict(),
+            "flights": self._flights.state_dict(),
+            **self._executor_state(),
+        }
 
-    def _seeded(self) -> Iterable[int]:
-        return (i for i, seed in enumerate(self._seeds) if seed is not None)
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was called; with new episodes if the envs could not be saved."""
+        self._slots.check_state(state["slots"])
+        self.close()
+        self._slots.load_state_dict(state["slots"])
+        with self._closed_on_failure():
+            if state["envs"] is None:
+                self._begin_anew()
+            else:
+                self._slots.is_open = True
+                self._restore(state)
+                self._flights.load_state_dict(state["flights"])
+
+    def _begin_anew(self) -> None:
+        """New episodes, and with dynamic seeds other ones than the run began with."""
+        states = self._slots.withdraw()
+        self._open()
+        for slot in self._slots:
+            slot.draw_new_seeds()
+            self._slots.enter(slot, EnvState.RESET)
+        self._reset_slots(list(self._slots))
+        for slot, state in zip(self._slots, states, strict=True):
+            if state in (EnvState.DONE, EnvState.NEED_RESET, EnvState.ERROR):
+                self._slots.enter(slot, state)
 
     @property
     def ready_obs(self) -> ByEnv:
         """Observations of the envs that wait for an action; not written to by later steps."""
-        self._check_open()
-        ids = self._run_ids
+        self._slots.check_open()
+        ids = self._slots.ready_ids()
         return ByEnv(ids, self._obs if ids is self._all_ids else take(self._obs, ids))
 
     @property
     def ready_obs_id(self) -> list[int]:
-        return self._run_ids.tolist()
+        return self._slots.ready_ids().tolist()
 
     @property
     def ready_imgs(self) -> dict[int, Any]:
-        return {i: self._envs[i].render() for i in self.ready_obs_id}
+        return self._call_ready("render")
+
+    def random_action(self) -> dict[int, Any]:
+        """An action for every env that waits for one, drawn by the env's own seeded generator."""
+        return self._call_ready("random_action")
+
+    def _call_ready(self, name: str) -> dict[int, Any]:
+        self._slots.check_open()
+        ids = self.ready_obs_id
+        return dict(zip(ids, self._call(ids, name), strict=True))
 
     @property
     def active_env(self) -> list[int]:
         """Ids of the envs that have episodes before them."""
-        over = (EnvState.VOID, EnvState.DONE, EnvState.ERROR)
-        return [i for i, state in enumerate(self._states) if state not in over]
+        return [slot.env_id for slot in self._slots if slot.state not in _OVER]
 
     @property
     def done(self) -> bool:
-        return all(state == EnvState.DONE for state in self._states)
+        return all(slot.state is EnvState.DONE for slot in self._slots)
 
     @property
     def closed(self) -> bool:
-        return not self._envs
+        return not self._slots.is_open
 
     @property
     def gives_views(self) -> bool:
@@ -217,19 +300,16 @@ class EnvManager(ABC):
 
     @property
     def env_state(self) -> dict[int, EnvState]:
-        return dict(enumerate(self._states))
+        return {slot.env_id: slot.state for slot in self._slots}
+
+    def env_state_done(self, env_id: int) -> bool:
+        self._slots.check_known([env_id])
+        return self._slots[env_id].state is EnvState.DONE
 
     @property
     def env_ref(self) -> Any:
         """An env to read spaces and attributes from."""
-        if self._env_ref is None:
-            env = self._env_fn[0]()
-            self._env_ref, self._ref_is_unused = env, True
-            if getattr(env, "observation_space", None) is None:
-                env.reset()
-                env.close()
-                self._ref_is_unused = False
-        return self._env_ref
+        return self._reference.env
 
     @property
     def observation_space(self) -> Any:
@@ -243,89 +323,42 @@ class EnvManager(ABC):
     def reward_space(self) -> Any:
         return self.env_ref.reward_space
 
-    def env_state_done(self, env_id: int) -> bool:
-        self._check_known([env_id])
-        return self._states[env_id] == EnvState.DONE
-
-    def random_action(self) -> dict[int, Any]:
-        """An action for every env that waits for one, drawn by the env's own seeded generator."""
-        self._check_open()
-        return {i: self._envs[i].random_action() for i in self.ready_obs_id}
+    def flights_under(self, directory: str | Path) -> None:
+        """A relative `flight_dir` means one in this directory, not in the working directory."""
+        if self._cfg["flight_dir"] is not None:
+            self._flights.directory = Path(directory) / self._cfg["flight_dir"]
 
     def enable_save_replay(self, replay_path: str | Sequence[str]) -> None:
         """Save the episodes that begin from now on, in one directory or in one per env."""
         paths = [replay_path] * self.env_num if isinstance(replay_path, str) else list(replay_path)
         if len(paths) != self.env_num:
             raise ValueError(f"got {len(paths)} replay paths for {self.env_num} envs")
-        self._replay_paths = list(paths)
-        for env, path in zip(self._envs, paths, strict=False):
-            env.enable_save_replay(path)
+        for slot, path in zip(self._slots, paths, strict=True):
+            slot.replay_path = path
+            if not self.closed:
+                self._call([slot.env_id], "enable_save_replay", path)
+        if not self.closed:
+            self._settings_changed(list(self._slots))
 
     def enable_save_figure(self, env_id: int, figure_path: str) -> None:
-        self._check_known([env_id])
-        self._check_open()
-        self._envs[env_id].enable_save_figure(figure_path)
+        self._call_one(env_id, "enable_save_figure", figure_path)
 
     def reward_shaping(
         self, env_id: int, transitions: list[dict[str, Any]]
     ) -> list[dict[str, Any]]:
-        self._check_known([env_id])
-        self._check_open()
-        return self._envs[env_id].reward_shaping(transitions)
+        return self._call_one(env_id, "reward_shaping", transitions)
+
+    def _call_one(self, env_id: int, name: str, *args: Any) -> Any:
+        self._slots.check_known([env_id])
+        self._slots.check_open()
+        return self._call([env_id], name, *args)[0]
 
     def __getattr__(self, name: str) -> list[Any]:
-        """What only the envs have, as a list over them."""
+        """Attributes that only the envs have, as a list over them."""
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
         assert not self.closed, f"the env manager is closed, its envs have no '{name}' now"
-        if not hasattr(self.env_ref, name):
-            raise AttributeError(f"neither the env manager nor {self.env_ref!r} has '{name}'")
-        if (
-            isinstance(getattr(self.env_ref, name), MethodType)
-            and name not in self.method_name_list
-        ):
-            raise RuntimeError(
-                f"env method '{name}' cannot be called through the manager; it offers "
-                f"{', '.join(self.method_name_list)}"
-            )
-        return [getattr(env, name, None) for env in self._envs]
-
-    def _remember(self, reset_param: ResetParam) -> None:
-        for i, param in reset_param.items():
-            if param is not None:
-                self._reset_params[i] = dict(param)
-
-    def _note_states(self) -> None:
-        if self._states.count(EnvState.RUN) == self.env_num:
-            self._run_ids = self._all_ids
-            return
-        run = [i for i, state in enumerate(self._states) if state == EnvState.RUN]
-        self._run_ids = np.array(run, dtype=np.int64)
-
-    def _check_closed(self) -> None:
-        if not self.closed:
-            raise RuntimeError("the env manager is launched already: close() it first")
-
-    def _check_state(self, state: Mapping[str, Any]) -> None:
-        count = len(state["states"])
-        if count != self.env_num:
-            raise ValueError(f"state is of {count} envs, here are {self.env_num}")
-
-    def _tell_unpicklable(self, error: Exception) -> None:
-        if not self._told_unpicklable:
-            self._told_unpicklable = True
-            logger.warning("envs cannot be saved, a resumed run begins new episodes: %s", error)
-
-    def _check_open(self) -> None:
-        if self.closed:
-            raise RuntimeError("the env manager is not launched: call launch() first")
-
-    def _check_known(self, ids: Iterable[Any]) -> None:
-        for i in ids:
-            if not isinstance(i, (int, np.integer)) or not 0 <= i < self.env_num:
-                raise ValueError(f"unknown env id {i!r}: there are envs 0 to {self.env_num - 1}")
-
-
-def seed_after(seed: int, *incidents: int) -> int:
-    """The seed of an env that takes the place of another: it must not replay what broke that."""
-    return int(np.random.SeedSequence([seed, *incidents]).generate_state(1)[0])
+        values = attribute_values(name, self._look_up(name), self.method_name_list)
+        if values is None:
+            return [partial(self._call_one, i, name) for i in range(self.env_num)]
+        return values

@@ -1,4 +1,4 @@
-"""Many envs at once, in threads: for envs that are clients of simulators elsewhere."""
+"""Thread executor: many envs at once, in threads; for clients of simulators elsewhere."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import threading
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ding.envs.manager.subprocess import AsyncSubprocessEnvManager, SubprocessEnvManager
-from ding.envs.manager.workers.shared import Fd
+from ding.envs.manager.process import AsyncSubprocessEnvManager, SubprocessEnvManager
+from ding.envs.manager.workers.shared_block import Fd
 from ding.envs.manager.workers.worker import EnvWorker, WorkerSetup
+from ding.envs.manager.workers.worker_pool import PoolPlan
 
 
-class ThreadHandle:
+class WorkerThread:
     """A worker in a thread; one that hangs cannot be killed, only abandoned."""
 
     def __init__(self, setup: WorkerSetup) -> None:
@@ -22,10 +23,9 @@ class ThreadHandle:
         self._worker = EnvWorker(
             replace(setup, commands=commands, answers=answers, pickles=pickles)
         )
-        to_close = [*fds, ended]
         name = f"env-worker-{setup.index}"
         self._thread = threading.Thread(
-            target=_run, args=(self._worker, to_close), name=name, daemon=True
+            target=_run, args=(self._worker, [*fds, ended]), name=name, daemon=True
         )
         self._thread.start()
 
@@ -37,7 +37,7 @@ class ThreadHandle:
             self._thread.join(timeout)
         return self._worker.abandoned or not self._thread.is_alive()
 
-    def obituary(self) -> str:
+    def how_it_ended(self) -> str:
         return "ended"
 
     def close(self) -> None:
@@ -57,4 +57,10 @@ class ThreadEnvManager(SubprocessEnvManager):
 
     config: ClassVar[dict[str, Any]] = {**AsyncSubprocessEnvManager.config, "envs_per_worker": 1}
     overlaps: ClassVar[bool] = True
-    in_threads: ClassVar[bool] = True
+
+    def _start_pool(self, plan: PoolPlan) -> None:
+        super()._start_pool(replace(plan, context="thread", start=WorkerThread))
+
+    def _envs_per_worker(self) -> int:
+        wanted = self._cfg["envs_per_worker"]
+        return 1 if wanted == "auto" else super()._envs_per_worker()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ding.rl_utils.adder import terminated_of
+from ding.rl_utils.adder import terminated
 from ding.utils.batch import Batch, take
 from ding.worker.buffer.store import Store
 
@@ -141,12 +141,12 @@ def nstep_batch(
     reward = reward.reshape(*slots.shape, *reward.shape[1:])
     powers = np.power(gamma, np.arange(nstep)) * exist
     weighted = reward * powers.reshape(*powers.shape, *[1] * (reward.ndim - 2))
-    terminated = terminated_of(end).reshape(len(slots), -1)[:, 0]
+    over = terminated(end).reshape(len(slots), -1)[:, 0]
     kept = {name: column for name, column in columns.items() if name != "truncated"}
     return {
         **kept,
         "reward": weighted.sum(axis=1).astype(reward.dtype),
         "next_obs": end["next_obs"],
-        "done": terminated,
-        "discount": (~terminated * np.power(float(gamma), exist.sum(axis=1))).astype(np.float32),
+        "done": over,
+        "discount": (~over * np.power(float(gamma), exist.sum(axis=1))).astype(np.float32),
     }

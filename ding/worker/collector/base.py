@@ -295,6 +295,10 @@ class ISerialCollector(ABC):
     # --- logs and state ------------------------------------------------------------------------
 
     @property
+    def action_space(self) -> Any:
+        return self._env.action_space
+
+    @property
     def envstep(self) -> int:
         """Env steps taken so far."""
         return self._recorder.envstep

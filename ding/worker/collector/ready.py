@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ding.envs.base_env import BaseEnvTimestep, VecStep
-from ding.envs.manager.interface import EnvState
+from ding.envs.manager.slot import EnvState
 from ding.utils.batch import ByEnv, take
 
 # Seconds between two looks at a manager that cannot be waited for ...

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ding.torch_utils.group import current
+from ding.torch_utils.distributed import current
 from ding.utils.errors import ConfigError, nearest
 from ding.utils.log import table
 

@@ -43,6 +43,10 @@ def steps_of(manager: BaseEnvManager) -> list[float]:
     return [float(obs[1]) for obs in manager.ready_obs.values()]
 
 
+def failures_in_a_row(manager: BaseEnvManager) -> list[int]:
+    return [slot.failures for slot in manager._slots]
+
+
 def test_rows_and_columns_of_a_step() -> None:
     manager = launched()
     assert manager.ready_obs.stacked.shape == (2, 2)
@@ -112,7 +116,7 @@ def test_episode_num() -> None:
     manager.reset({1: None})
     assert manager.ready_obs_id == [1]
     manager.reset()
-    assert manager._episodes == [0, 0]
+    assert [slot.episodes for slot in manager._slots] == [0, 0]
 
 
 def test_without_auto_reset() -> None:
@@ -278,9 +282,9 @@ def test_tolerated_failure_drops_the_episode(event: str, caplog: pytest.LogCaptu
     assert np.isfinite(step.obs).all()
     assert "Env 0 step failed" in caplog.text
     assert steps_of(manager) == [0, 2]
-    assert manager._failures == {0: 1}
+    assert failures_in_a_row(manager) == [1, 0]
     step_all(manager)
-    assert manager._failures == {}
+    assert failures_in_a_row(manager) == [0, 0]
 
 
 def test_failures_in_a_row_are_too_many() -> None:
@@ -606,7 +610,7 @@ def test_factories() -> None:
     assert get_env_manager_cls({}) is BaseEnvManager
     manager = create_env_manager({"type": "base", "max_retry": 0}, [CountingEnv])
     assert manager.env_num == 1
-    assert manager._max_retry == 1
+    assert manager._failures.max_retry == 1
     with pytest.raises(DingError, match="unknown env_manager 'bas'; did you mean 'base'"):
         get_env_manager_cls({"type": "bas"})
     assert BaseEnvManager.default_config().cfg_type == "BaseEnvManagerDict"

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from ding.envs.manager.workers.quick import is_quick
+from ding.envs.manager.workers.watchdog import is_quick
 
 NEVER = np.inf
 

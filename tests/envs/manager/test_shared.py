@@ -2,20 +2,20 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from ding.envs.manager.columns import RowError
-from ding.envs.manager.workers.shared import (
+from ding.envs.manager.columns import RowError, reward_shape
+from ding.envs.manager.workers.shared_block import (
     ColumnSpec,
-    RewardWriter,
     SharedBlock,
-    reward_spec,
     row_writer,
     space_specs,
+    write_reward,
 )
 
 SPACE = gym.spaces.Dict(
@@ -45,9 +45,9 @@ def test_specs_of_spaces() -> None:
         gym.spaces.Dict({}),
     ):
         assert space_specs(space, 2) is None
-    assert reward_spec(None, 2).shape == (2,)
-    assert reward_spec(gym.spaces.Box(0, 1, (1,)), 2).shape == (2,)
-    assert reward_spec(gym.spaces.Box(0, 1, (3,)), 2).shape == (2, 3)
+    assert reward_shape(None) == ()
+    assert reward_shape(gym.spaces.Box(0, 1, (1,))) == ()
+    assert reward_shape(gym.spaces.Box(0, 1, (3,))) == (3,)
 
 
 def write(block: SharedBlock) -> None:
@@ -109,7 +109,7 @@ def test_parts_of_trees_are_named() -> None:
 
 def test_rewards_are_checked() -> None:
     one = np.zeros(2, dtype=np.float32)
-    put = RewardWriter(one)
+    put = partial(write_reward, one)
     for reward in (1.5, np.float64(1.5), np.array([1.5])):
         put(1, reward)
         assert one.tolist() == [0, 1.5]

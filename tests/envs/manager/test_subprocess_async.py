@@ -15,7 +15,7 @@ from ding.envs import (
     SyncSubprocessEnvManager,
     ThreadEnvManager,
 )
-from ding.envs.manager.workers.probe import envs_per_worker
+from ding.envs.manager.workers.worker_pool import envs_per_worker
 from ding.utils.batch import ByEnv
 
 from ..counting import CountingEnv
@@ -209,6 +209,6 @@ def test_cheap_envs_share_processes(monkeypatch: pytest.MonkeyPatch) -> None:
         (partial(BreakingEnv, events={(0, 0): "die"}), 8, 1),
         (partial(BreakingEnv, events={(0, 0): "exit"}), 8, 1),
     ]:
-        assert envs_per_worker(cfg, [fn] * count, False) == expected
-    assert envs_per_worker(cfg, [CountingEnv] * 8, True) == 1
-    assert envs_per_worker({"envs_per_worker": 3}, [CountingEnv] * 8, False) == 3
+        assert envs_per_worker(cfg, [fn] * count) == expected
+    assert ThreadEnvManager([CountingEnv] * 8, cfg)._envs_per_worker() == 1
+    assert envs_per_worker({"envs_per_worker": 3}, [CountingEnv] * 8) == 3

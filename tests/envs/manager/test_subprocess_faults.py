@@ -67,8 +67,12 @@ def steps_of(manager: Any) -> list[float]:
     return [float(obs[1]) for obs in manager.ready_obs.values()]
 
 
+def failures_in_a_row(manager: Any) -> list[int]:
+    return [slot.failures for slot in manager._slots]
+
+
 def pids(manager: Any) -> list[int]:
-    return [member.handle.pid for member in manager._crew.members]
+    return [worker.handle.pid for worker in manager._supervisor.pool.workers]
 
 
 @pytest.mark.parametrize(
@@ -102,9 +106,9 @@ def test_tolerated_failure_drops_the_episode(
         assert "Env 0 step failed" in caplog.text
         assert steps_of(manager) == [0, 2, 2]
         assert manager.faults == {kind: 1}
-        assert manager._failures == {0: 1}
+        assert failures_in_a_row(manager) == [1, 0, 0]
         step_all(manager)
-        assert manager._failures == {}
+        assert failures_in_a_row(manager) == [0, 0, 0]
 
 
 @pytest.mark.parametrize("event", ["raise", "odd"])
@@ -136,7 +140,7 @@ def test_lost_process(event: str, tmp_path: Path) -> None:
         assert step.abnormal.tolist() == [True, True, False]
         kind = "died" if event == "die" else "timeout"
         assert manager.faults == {kind: 1, "lost": 1}
-        assert manager._failures == {0: 1}
+        assert failures_in_a_row(manager) == [1, 0, 0]
         word = "SIGKILL" if event == "die" else "step of env 0 took longer than 0.2"
         assert word in step.info[0]["error"]
         assert pids(manager)[0] != before[0]
@@ -179,7 +183,7 @@ def test_killed_while_idle() -> None:
     with launched() as manager:
         step_all(manager)
         os.kill(pids(manager)[0], signal.SIGKILL)
-        manager._crew.members[0].handle._process.join()
+        manager._supervisor.pool.workers[0].handle._process.join()
         assert steps_of(manager) == [1, 1, 1]
         step = step_all(manager)
         assert step.abnormal.tolist() == [True, True, False]
@@ -242,7 +246,7 @@ def test_killed_at_any_moment() -> None:
                 os.kill(pid, signal.SIGKILL)
             step_all(manager)
         while killed & set(pids(manager)):
-            manager._pump()
+            manager._supervisor.pump()
         manager.state_dict()
         assert manager.faults["died"] == len(killed)
 
@@ -278,7 +282,7 @@ two.launch()
 for manager in (one, two):
     ready = manager.ready_obs
     manager.send(ByEnv(ready.ids, np.ones(len(ready.ids), dtype=np.int64)))
-pids = [m.handle.pid for manager in (one, two) for m in manager._crew.members]
+pids = [m.handle.pid for manager in (one, two) for m in manager._supervisor.pool.workers]
 sys.stdout.write(" ".join(map(str, pids)) + chr(10))
 sys.stdout.flush()
 time.sleep({sleep})

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ding.envs.manager.workers.channel import Phase
+from ding.envs.manager.faults import Phase
 from ding.envs.manager.workers.watchdog import Watchdog
 
 CFG = {"connect_timeout": 60, "step_timeout": 8, "reset_timeout": None}

@@ -79,7 +79,7 @@ class Flight:
                 f"Env {self.env_id} {'step' if self.step else 'reset'} failed: {self.error} "
                 f"(seed {self.seed}, episode step {self.step}, last actions {self.last_actions()})"
             )
-        text = headline + _place_in(self.traceback)
+        text = headline + place_in(self.traceback)
         if path is not None:
             text += f"; saved as {path}, {self.how_to_replay(path)}"
         return f"{text}\n{self.traceback.rstrip()}" if self.traceback else text
@@ -208,7 +208,8 @@ def env_traceback(error: BaseException) -> str:
     return "".join(told.format()) if frames else ""
 
 
-def _place_in(traceback_text: str) -> str:
+def place_in(traceback_text: str) -> str:
+    """The last place in a traceback, as the end of a sentence."""
     found = _FRAME.findall(traceback_text)
     return "; raised in {}:{} ({})".format(*found[-1]) if found else ""
 

@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ding.envs.manager.columns import leaves
+from ding.envs.manager.faults import Fault
 from ding.envs.manager.flight.file import (
     Flight,
     describe_env,
-    env_traceback,
-    fault_kind,
     shown,
     versions,
 )
@@ -189,11 +188,9 @@ class FlightRecorder:
             time=time.strftime("%Y-%m-%dT%H:%M:%S"),
         )
 
-    def report(self, i: int, error: BaseException, headline: str | None = None) -> str:
-        """Save the flight of env `i` and describe it; for an exception of this process."""
-        in_reset = headline is not None or not self.steps(i)
-        kind = "reset" if in_reset else fault_kind(error)
-        return self.saved(self.flight(i, repr(error), env_traceback(error), kind), headline)
+    def report(self, i: int, fault: Fault, headline: str | None = None) -> str:
+        """Save the flight of env `i`, which ends in this fault, and describe it."""
+        return self.saved(self.flight(i, fault.shown, fault.traceback, fault.kind), headline)
 
     def saved(self, flight: Flight, headline: str | None = None) -> str:
         """The summary of a flight that is saved if there are not too many yet."""

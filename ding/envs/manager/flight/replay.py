@@ -21,7 +21,7 @@ from ding.envs.manager.columns import (
     reward_column,
     stack_checked,
 )
-from ding.envs.manager.deadline import deadline
+from ding.envs.manager.faults import deadline
 from ding.envs.manager.flight.file import (
     Flight,
     FlightError,

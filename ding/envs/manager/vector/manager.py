@@ -1,119 +1,144 @@
-"""What managers share that run one vector env instead of many envs."""
+"""Vector executor: one vector env in the place of many envs.
+
+An env that is not ready (its reset comes with the next step, it is DONE, or it was left out of a
+step at the beginning of an episode) idles along unseen and joins with its next episode. N is the
+number of envs, n the number of those in a step.
+"""
 
 from __future__ import annotations
 
 import logging
 import pickle
 import time
-from collections.abc import Iterable, Mapping
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
 from ding.envs.base_env import StepByEnv, VecStep
-from ding.envs.manager.columns import RowError, has_nan, nan_message
-from ding.envs.manager.deadline import check_deadlines_possible, deadline
-from ding.envs.manager.flight.file import fault_kind
-from ding.envs.manager.interface import UNPICKLABLE, EnvState, ResetParam
+from ding.envs.gym_env import DingEnvWrapper
+from ding.envs.manager.columns import RowError, as_numbers, has_nan, leaves, nan_message
+from ding.envs.manager.env_access import VALUE
+from ding.envs.manager.faults import Phase, check_deadlines_possible, deadline, fault_of
+from ding.envs.manager.flight.file import place_in
+from ding.envs.manager.interface import EnvManager, ResetParam
+from ding.envs.manager.slot import EnvState, Slot
 from ding.envs.manager.vector.columns import fitting_actions
-from ding.envs.manager.vector.envs import VectorEnvs
-from ding.envs.manager.vector.failures import (
-    NaNError,
-    broken_step,
-    causes_of,
-    env_failure,
-    nan_rows,
-    report,
-)
-from ding.envs.manager.vector.simulators import Outcome
-from ding.utils.batch import ByEnv, stacked_of, take
+from ding.envs.manager.vector.simulators import Outcome, Seeds, Simulators
+from ding.utils.batch import take
+from ding.utils.errors import DingError
 
 logger = logging.getLogger(__name__)
 
-_SAVED = (
-    *("obs", "return", "ticks", "begun", "episodes", "renewals"),
-    *("failures", "seeds", "dynamic", "unsent"),
-)
+
+class NaNError(RowError):
+    """Some envs gave NaN."""
+
+    def __init__(self, ids: list[int]) -> None:
+        super().__init__(f"envs {ids}: {nan_message('obs or reward')}")
+        self.ids = ids
 
 
-class VectorEnvManager(VectorEnvs):
-    """`EnvManager` of one vector env, which steps all its envs together.
+class VectorEnvManager(EnvManager):
+    """Steps all envs together; subclasses make the vector env."""
 
-    An env that is not ready (its reset comes with the next step, it is DONE, or it was left out of
-    a step at the beginning of an episode) idles along unseen and joins with its next episode.
-    """
+    _made: Simulators | None = None
 
-    # --- reset ---------------------------------------------------------------------------------
+    def __init__(
+        self, env_fn: Sequence[Callable[[], Any]], cfg: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(env_fn, cfg)
+        # Of these only configs and seeds are used: each draws what it would draw if it were alone.
+        self._wrappers: list[DingEnvWrapper] = [fn() for fn in env_fn]
+        self._check_wrappers(self._wrappers)
+        self._rew_clip = bool(self._wrappers[0]._cfg["rew_clip"])
 
-    def launch(self, reset_param: ResetParam | None = None) -> None:
-        self._check_closed()
-        if self._step_timeout is not None or self._cfg["reset_timeout"] is not None:
+    @abstractmethod
+    def _make_simulators(self) -> Simulators: ...
+
+    @abstractmethod
+    def _check_wrappers(self, wrappers: Sequence[Any]) -> None:
+        """Raise for what the envs' configs ask for and a vector env cannot do."""
+
+    @property
+    def _simulators(self) -> Simulators:
+        if self._made is None:
+            self._made = self._make_simulators()
+            self._action_spaces = [deepcopy(self._made.action_space) for _ in self._wrappers]
+        return self._made
+
+    def _start(self) -> None:
+        if self._cfg["step_timeout"] is not None or self._cfg["reset_timeout"] is not None:
             check_deadlines_possible()
-        self._check_param(reset_param or {})
-        assert self._parts
-        self._launched = True
-        self._unsent = set(self._seeded())
-        self.reset()
+        assert self._simulators
+        self._returns = np.zeros(self.env_num)
+        # An env is in the middle of an episode if it began before the last tick.
+        self._ticks, self._begun = 0, np.zeros(self.env_num, dtype=np.int64)
+        self._recent_actions: deque[Any] = deque(maxlen=8)
 
     def close(self) -> None:
-        made, self._made = self._made, None
-        self._clear()
-        if made is not None:
-            made[0].close()
+        super().close()
+        self._stop()  # A look at the spaces made the vector env before the launch.
 
-    def reset(self, reset_param: ResetParam | None = None) -> None:
-        """New episodes in all envs or in the given ones; those may have to end unseen first."""
-        self._check_open()
-        ids = list(self._all_ids.tolist() if reset_param is None else reset_param)
-        self._check_param(reset_param or {})
-        for i in ids:
-            if reset_param is None or self._states[i] == EnvState.DONE:
-                self._episodes[i] = 0
-            self._set_state(i, EnvState.RESET)
-        if reset_param is None:
-            self._repeat_static_seeds()
-        elif ids and self._simulators.resets_alone:
+    def _stop(self) -> None:
+        made, self._made = self._made, None
+        if made is not None:
+            made.close()
+
+    def _check_params(self, reset_param: ResetParam) -> None:
+        super()._check_params(reset_param)
+        for i, param in reset_param.items():
+            if param:
+                raise self._unable(f"pass reset arguments to single envs ({i}: {dict(param)})")
+
+    def _reset_slots(self, slots: Sequence[Slot]) -> None:
+        """Begin episodes; if single envs cannot be reset, those under way end unseen first."""
+        ids = [slot.env_id for slot in slots]
+        if len(ids) < self.env_num and self._simulators.resets_alone:
             try:
                 self._obs = self._reset_some(ids, ids)
             except Exception as error:  # A vector env may raise anything.
                 self.faults["reset"] += 1
                 self._simulators.failed = True
-                raise env_failure(f"reset of envs {ids} failed: {error!r}", error) from error
+                fault = fault_of(error, Phase.RESET)
+                told = f"reset of envs {ids} failed: {fault.shown}{place_in(fault.traceback)}"
+                raise fault.failure(told) from error
             self._join(ids)
-        self._settle()
+        self._begin_if_idle()
 
-    def _settle(self) -> None:
+    def _begin_if_idle(self) -> None:
         """If an env waits for its reset and no episode is on the way, begin in all at once."""
-        if self._waiting and not (self._runs & (self._begun < self._ticks)).any():
+        slots = self._slots
+        if slots.n_reset and not (slots.waiting & (self._begun < self._ticks)).any():
             self._begin()
-        self._note_states()
 
     def _begin(self) -> None:
         """Reset the vector env, in as many attempts as the config allows."""
-        for attempt in range(self._max_retry):
+        slot = self._slots[0]  # It stands for all: they fail together.
+        instance = slot.instance
+        instance.attempts = 0
+        while True:
             try:
-                if attempt:
+                if instance.attempts:
                     time.sleep(self._cfg["retry_waiting_time"])
                     self._renew()
                 self._obs = self._reset_all()
             except Exception as error:  # A vector env may raise anything.
-                self.faults["reset"] += 1
                 self._simulators.failed = True
-                latest = error
+                fault = fault_of(error, Phase.RESET)
+                self._failures.reset_failed(slot, instance, fault, "the vector env's")
                 continue
+            instance.attempts = 0
             return self._join(self._all_ids.tolist())
-        failure = env_failure(
-            f"the vector env's reset has exceeded max retries({self._max_retry}), and the latest "
-            f"exception is: {latest!r}",
-            latest,
-        )
-        self.close()
-        raise failure from latest
 
     def _reset_all(self) -> Any:
-        seeds, reseed = self._next_seeds(self._all_ids.tolist())
+        reseed = any(slot.instance.seed_is_due for slot in self._slots)
+        seeds = self._next_seeds(self._all_ids.tolist())
         with self._deadline("reset"):
             table = self._simulators.reset(seeds, reseed)
         if has_nan(table):
@@ -122,117 +147,106 @@ class VectorEnvManager(VectorEnvs):
 
     def _reset_some(self, ids: list[int], seeded: list[int]) -> Any:
         """The table after a reset of these envs, some of which only idle and need no seed."""
-        by_env = dict(zip(seeded, self._next_seeds(seeded)[0], strict=True))
+        by_env = dict(zip(seeded, self._next_seeds(seeded), strict=True))
         with self._deadline("reset"):
             table = self._simulators.reset_some(ids, [by_env.get(i) for i in ids])
         if has_nan(take(table, ids)):
             raise NaNError(ids)
         return table
 
+    def _next_seeds(self, ids: list[int]) -> Seeds:
+        """Seeds of the coming episodes; None where none was ever set."""
+        for i in ids:
+            slot, env = self._slots[i], self._wrappers[i]
+            if slot.instance.seed_is_due:
+                seed, dynamic = slot.seed_of(slot.instance), slot.dynamic_seed
+                assert seed is not None
+                env.seed(seed) if dynamic is None else env.seed(seed, dynamic)
+                self._action_spaces[i].seed(seed)
+                slot.instance.seed_is_due = False
+        return [self._wrappers[i]._next_seed() for i in ids]
+
     def _renew(self) -> None:
         if self._cfg["retry_type"] == "renew" or self._simulators.has_processes:
             self._simulators.renew()
-            for i in self._seeded():
-                self._renewals[i] += 1
-                self._unsent.add(i)
+            for slot in self._slots:
+                slot.renewed(slot.instance)
 
     def _join(self, ids: Iterable[int]) -> None:
         """These envs are at the first step of an episode."""
         for i in ids:
-            self._return[i], self._begun[i] = 0.0, self._ticks
-            if self._states[i] == EnvState.RESET:
-                self._set_state(i, EnvState.RUN)
+            self._returns[i], self._begun[i] = 0.0, self._ticks
+            slot = self._slots[i]
+            if slot.state is EnvState.RESET:
+                self._slots.enter(slot, EnvState.RUN)
 
     def _deadline(self, what: str) -> AbstractContextManager[None]:
         seconds = self._cfg[f"{what}_timeout"]
         return nullcontext() if seconds is None else deadline(seconds, f"{what} of the vector env")
 
-    # --- step ----------------------------------------------------------------------------------
-
     def step(self, actions: Mapping[int, Any]) -> StepByEnv:
         """One step in every env that `actions` names: all that are ready."""
-        ids, columns = self._admit(actions)
-        self._recent.append(columns)
+        slots, simulators = self._slots, self._simulators
+        ids, stacked = slots.admit(actions)
+        columns = fitting_actions(simulators.action_space, stacked, len(ids))
+        if ids is not self._all_ids and not simulators.holds:
+            self._leave_out(set(np.flatnonzero(slots.waiting).tolist()).difference(ids.tolist()))
+        self._recent_actions.append(columns)
         try:
-            out, reward = self._outcome(ids, columns)
+            out = self._outcome(ids, columns)
         except Exception as error:  # A vector env may raise anything.
             return StepByEnv(ids, self._broken_step(ids, error))
-        if self._failures:
-            self._failures = {}
-        index: Any = slice(None) if ids is self._all_ids else ids
-        self._return[index] += out.reward
+        if slots.any_failures:
+            self._set_failures([])
+        self._add_returns(ids, out.reward)
         self._ticks += 1
         self._obs = out.table
-        abnormal = out.info.flags("abnormal")
-        step = VecStep(out.obs, reward, out.done, out.info, out.truncated, abnormal, ids)
-        ended = True in out.done.tolist()
-        if ended:
-            self._end(step)
+        reward = out.reward.astype(np.float32)
+        if self._rew_clip:
+            reward = reward.clip(-1.0, 1.0)
+        step = VecStep(out.obs, reward, out.done, out.info, out.truncated, out.abnormal, ids)
+        if True in out.done.tolist():
+            self._end_episodes(step)
         self._join(out.fresh)
-        if ended or self._run_ids is not self._all_ids:
-            self._settle()
+        if slots.n_reset:
+            self._begin_if_idle()
         return StepByEnv(ids, step)
 
-    def _admit(self, actions: Mapping[int, Any]) -> tuple[np.ndarray, Any]:
-        """Ids and columns of actions; nothing has changed if they are not allowed."""
-        if not actions:
-            raise ValueError("step() got no actions")
-        if not (isinstance(actions, ByEnv) and actions.ids is self._run_ids):
-            self._check_ids(actions)
-        ids, stacked = stacked_of(actions)
-        if ids is not self._all_ids and ids.tolist() == self._all_ids.tolist():
-            ids = self._all_ids
-        columns = fitting_actions(self._simulators.action_space, stacked, len(ids))
-        if len(ids) < len(self._run_ids) and not self._simulators.holds:
-            for i in set(self._run_ids.tolist()).difference(ids.tolist()):
-                self._set_state(i, EnvState.RESET)  # It idles until its next episode begins.
-            self._note_states()
-        return ids, columns
-
-    def _check_ids(self, actions: Mapping[int, Any]) -> None:
-        self._check_open()
-        is_stacked = isinstance(actions, ByEnv) and actions.is_stacked
-        named = actions.ids.tolist() if is_stacked else list(actions)  # type: ignore[attr-defined]
-        self._check_known(named)
-        ready = self.ready_obs_id
-        for i in named:
-            if i not in ready:
-                raise RuntimeError(
-                    f"env {i} cannot step: it is {self._states[i].name}, not RUN "
-                    f"(ready are {ready})"
-                )
-        left_out = [i for i in ready if i not in set(named) and self._begun[i] < self._ticks]
-        if left_out and not self._simulators.holds:
+    def _leave_out(self, ids: set[int]) -> None:
+        """Let envs idle until their next episode begins, if this one has not begun."""
+        begun = sorted(i for i in ids if self._begun[i] < self._ticks)
+        if begun:
             raise ValueError(
-                f"step() leaves out envs {left_out} in the middle of their episodes, but "
+                f"step() leaves out envs {begun} in the middle of their episodes, but "
                 f"{self._simulators.vector!r} steps all its envs together: give actions for all "
                 "of ready_obs, or use env.manager.type='base'"
             )
+        for i in ids:
+            self._slots.enter(self._slots[i], EnvState.RESET)
 
-    def _outcome(self, ids: np.ndarray, columns: Any) -> tuple[Outcome, np.ndarray]:
-        """What the actions led to, and the rewards as the policy sees them."""
+    def _outcome(self, ids: np.ndarray, columns: Any) -> Outcome:
+        """The checked outcome of actions, after the resets that the vector env leaves to us."""
         simulators, asked = self._simulators, None if ids is self._all_ids else ids
-        if self._step_timeout is None:
+        if self._cfg["step_timeout"] is None:
             out = simulators.step(asked, columns)
         else:
             with self._deadline("step"):
                 out = simulators.step(asked, columns)
-        reward = out.reward.astype(np.float32)
-        if reward.shape != ids.shape:
-            raise RowError(f"rewards of {len(ids)} envs have the shape {reward.shape}")
-        if has_nan(out.obs) or has_nan(reward):
-            raise NaNError(nan_rows(out.obs, reward, ids))
-        if out.over:
-            out = self._reset_over(out, ids)
-        return out, reward.clip(-1.0, 1.0) if self._rew_clip else reward
+        out = out._replace(reward=as_numbers(out.reward), abnormal=out.info.flags("abnormal"))
+        if out.reward.shape[:1] != ids.shape:
+            raise RowError(f"rewards of {len(ids)} envs have the shape {out.reward.shape}")
+        if has_nan(out.obs) or has_nan(out.reward):
+            raise NaNError(_rows_with_nan((out.obs, out.reward), ids))
+        return self._reset_over(out, ids) if out.over else out
 
     def _reset_over(self, out: Outcome, ids: np.ndarray) -> Outcome:
         """Reset the envs whose episode is over, for simulators that do not do it themselves."""
-        acted = set(ids[out.done].tolist())
+        ended = dict(zip(ids[out.done].tolist(), out.abnormal[out.done].tolist(), strict=True))
         goes_on = [
             i
             for i in out.over
-            if (self._goes_on(i) if i in acted else self._states[i] == EnvState.RESET)
+            if self._slots.goes_on(self._slots[i], ended.get(i, False))
+            and (i in ended or self._slots[i].state is EnvState.RESET)
         ]
         # If envs can stand still, one that nobody steps needs no reset.
         chosen = goes_on if self._simulators.holds else list(out.over)
@@ -240,77 +254,121 @@ class VectorEnvManager(VectorEnvs):
             return out
         return out._replace(table=self._reset_some(chosen, goes_on), fresh=chosen)
 
-    def _goes_on(self, i: int) -> bool:
-        return self._cfg["auto_reset"] and self._episodes[i] + 1 < self._cfg["episode_num"]
+    def _add_returns(self, ids: np.ndarray, reward: np.ndarray) -> None:
+        if reward.shape[1:] != self._returns.shape[1:]:  # Rewards that are vectors.
+            self._returns = np.zeros((self.env_num, *reward.shape[1:]))
+        index: Any = slice(None) if ids is self._all_ids else ids
+        self._returns[index] += reward
 
-    def _end(self, step: VecStep) -> None:
-        """Tell and count what the end of an episode brings."""
+    def _end_episodes(self, step: VecStep) -> None:
         for k in np.flatnonzero(step.done).tolist():
             i, info = int(step.env_id[k]), step.info[k]
-            info.setdefault("eval_episode_return", float(self._return[i]))
+            total = self._returns[i]
+            info.setdefault("eval_episode_return", total.copy() if total.ndim else float(total))
             if step.truncated[k]:
                 info["truncated"] = True
-            goes_on = self._goes_on(i)
-            self._episodes[i] += not step.abnormal[k]
-            over = self._episodes[i] >= self._cfg["episode_num"]
-            waits = EnvState.DONE if over else EnvState.NEED_RESET
-            self._set_state(i, EnvState.RESET if goes_on else waits)
-
-    # --- failures ------------------------------------------------------------------------------
+            self._slots.episode_ended(self._slots[i], abnormal=bool(step.abnormal[k]))
 
     def _broken_step(self, ids: np.ndarray, error: Exception) -> VecStep:
         """Drop the episodes of all envs: nobody knows what state the others are in."""
-        causes, self._simulators.failed = causes_of(error), True
-        self.faults[fault_kind(error)] += len(causes)
-        self.faults["lost"] += max(len(ids) - len(causes), 0)
-        self._failures = {i: self._failures.get(i, 0) + 1 for i in causes}
-        said = report(error, [self._seeds[i] for i in ids.tolist()], self._recent)
-        if max(self._failures.values()) >= self._max_retry:
-            self._set_states([EnvState.ERROR] * self.env_num)
-            raise env_failure(said, error) from error
-        logger.warning("%s; the episodes of all its envs are dropped", said)
-        step = broken_step(self._obs, ids, error)
+        slots, fault = self._slots, fault_of(error, Phase.STEP)
+        self._simulators.failed = True
+        culprits = error.ids if isinstance(error, NaNError) else None
+        charged = 1 if culprits is None else len(culprits)
+        self.faults[fault.kind] += charged
+        self.faults["lost"] += max(len(ids) - charged, 0)
+        self._set_failures(self._all_ids.tolist() if culprits is None else culprits)
+        seeds = [slots[i].seed for i in ids.tolist()]
+        actions = [a.tolist() if isinstance(a, np.ndarray) else a for a in self._recent_actions]
+        told = f"vector env step failed: {fault.shown} (seeds {seeds}, last actions {actions})"
+        if max(slot.failures for slot in slots) >= self._failures.max_retry:
+            for i in ids.tolist():
+                slots.enter(slots[i], EnvState.ERROR)
+            raise fault.failure(told + place_in(fault.traceback))
+        logger.warning("%s; the episodes of all its envs are dropped", told)
+        step = self._stand_in(ids, fault.told)
         for i in ids.tolist():
-            self._set_state(i, EnvState.RESET)
+            slots.enter(slots[i], EnvState.RESET)
         self._renew()
         self._begin()
-        self._note_states()
         return step
 
-    # --- state ---------------------------------------------------------------------------------
+    def _set_failures(self, ids: Sequence[int]) -> None:
+        """One more failed step in a row for these envs, none for the others."""
+        for slot in self._slots:
+            slot.failures = slot.failures + 1 if slot.env_id in ids else 0
+        self._slots.any_failures = bool(ids)
 
-    def state_dict(self) -> dict[str, Any]:
-        """All that a bit-exact continuation needs; 'envs' is None if they cannot be pickled."""
-        self._check_open()
-        return {
-            "envs": self._pickled(),
-            **{name: deepcopy(getattr(self, f"_{name}")) for name in _SAVED},
-            "states": [int(state) for state in self._states],  # checkpoints take plain data only
-        }
+    def _stand_in(self, ids: np.ndarray, error: str) -> VecStep:
+        """An abnormal step in place of the one that failed."""
+        infos = [{"abnormal": True, "error": error} for _ in ids]
+        no, reward = np.zeros(len(ids), dtype=bool), np.zeros_like(self._returns[ids], np.float32)
+        return VecStep(take(self._obs, ids), reward, no, infos, no.copy(), ~no, ids)
 
-    def _pickled(self) -> list[bytes] | None:
-        try:
-            return [pickle.dumps(self._parts)]
-        except UNPICKLABLE as error:
-            self._tell_unpicklable(error)
-            return None
+    @property
+    def env_ref(self) -> Any:
+        return self._wrappers[0]
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state_dict` was called; with new episodes if the envs could not be saved."""
-        self._check_state(state)
-        self.close()
-        for name in _SAVED:
-            setattr(self, f"_{name}", deepcopy(state[name]))
-        self._set_states([EnvState(value) for value in state["states"]])
-        self._launched = True
-        if state["envs"] is not None:
-            self._made = pickle.loads(state["envs"][0])
-        else:
-            self._begin_anew()
-        self._note_states()
+    @property
+    def observation_space(self) -> Any:
+        return self._simulators.observation_space
 
-    def _begin_anew(self) -> None:
-        """New episodes, and with dynamic seeds other ones than the run began with."""
-        self._seed_anew()
-        self._set_states([EnvState.RESET] * self.env_num)
-        self._begin()
+    @property
+    def action_space(self) -> Any:
+        return self._simulators.action_space
+
+    @property
+    def reward_space(self) -> Any:
+        return spaces.Box(-np.inf, np.inf, (1,), dtype=np.float32)
+
+    @property
+    def ready_imgs(self) -> dict[int, Any]:
+        self._slots.check_open()
+        frames = self._simulators.vector.render()
+        if frames is None:
+            raise DingError("cannot render: set env.env_kwargs=dict(render_mode='rgb_array')")
+        return {i: frames[i] for i in self.ready_obs_id}
+
+    def random_action(self) -> dict[int, Any]:
+        self._slots.check_open()
+        return {i: self._action_spaces[i].sample() for i in self.ready_obs_id}
+
+    def enable_save_replay(self, replay_path: str | Sequence[str]) -> None:
+        raise self._unable("save replays")
+
+    def _call(self, ids: Sequence[int], name: str, *args: Any) -> list[Any]:
+        raise self._unable(f"call '{name}' of single envs")
+
+    def _unable(self, what: str) -> DingError:
+        return DingError(
+            f"{type(self).__name__} cannot {what}: its envs are parts of one vector env; "
+            "use env.manager.type='base' or 'subprocess'"
+        )
+
+    def _look_up(self, name: str) -> list[tuple[str, Any]]:
+        vector = self._simulators.vector
+        if not hasattr(vector, "get_attr"):
+            raise AttributeError(f"{type(self).__name__} has no '{name}', nor envs to ask for it")
+        return [(VALUE, value) for value in vector.get_attr(name)]
+
+    def _saved_envs(self) -> list[bytes]:
+        return [pickle.dumps((self._simulators, self._wrappers, self._action_spaces))]
+
+    def _executor_state(self) -> dict[str, Any]:
+        counts = {"ticks": self._ticks, "begun": self._begun.copy()}
+        return {"obs": self._obs, "returns": self._returns.copy(), **counts}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._made, self._wrappers, self._action_spaces = pickle.loads(state["envs"][0])
+        self._start()
+        self._obs, self._returns = state["obs"], state["returns"].copy()
+        self._ticks, self._begun = state["ticks"], state["begun"].copy()
+
+
+def _rows_with_nan(columns: Any, ids: np.ndarray) -> list[int]:
+    """Ids of the envs with NaN in their observation or reward."""
+    broken = np.zeros(len(ids), dtype=bool)
+    for _, leaf in leaves(columns, ""):
+        if leaf.dtype.kind == "f":
+            broken |= np.isnan(leaf).reshape(len(ids), -1).any(axis=1)
+    return ids[broken].tolist()

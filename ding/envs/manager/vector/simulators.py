@@ -1,4 +1,4 @@
-"""Vector envs of every autoreset mode behind `reset`, `reset_some` and `step`.
+"""Simulators: vector envs of every autoreset mode behind `reset`, `reset_some` and `step`.
 
 N is the number of envs, n the number of those that a step is asked of.
 """
@@ -14,6 +14,7 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from ding.envs.manager.columns import obs_columns
+from ding.envs.manager.slot import seed_after
 from ding.envs.manager.vector.columns import (
     InfoRows,
     QuickMultiDiscrete,
@@ -31,12 +32,12 @@ MakeVector = Callable[[Seeds | None], Any]
 
 
 class Outcome(NamedTuple):
-    """What a step of n envs led to."""
+    """Outcome of a step of n envs."""
 
     obs: Any
     """(n, ...), the true last observation where an episode is over."""
     reward: np.ndarray
-    """(n,) as the simulators count it."""
+    """(n,), or (n, ...) if rewards are vectors, as the simulators count it."""
     done: np.ndarray
     """(n,) bool."""
     truncated: np.ndarray
@@ -48,6 +49,8 @@ class Outcome(NamedTuple):
     """Envs, of all N, whose observation in `table` begins an episode."""
     over: Sequence[int]
     """Envs, of all N, that must be reset before their next step."""
+    abnormal: np.ndarray = np.zeros(0, dtype=bool)
+    """(n,) bool: the trajectory that leads here must be dropped."""
 
 
 class Simulators:
@@ -129,7 +132,7 @@ class Simulators:
         return Outcome(obs, reward[ids], done[ids], truncated[ids], info, table, fresh, over)
 
     def _turn(self, over: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-        """Of envs whose episode is over: who begins another one, who must be reset."""
+        """Split envs whose episode is over: those that begin another one, those to be reset."""
         return (), over
 
     def _last(self, table: Any, infos: dict[str, Any], over: Sequence[int]) -> Any:
@@ -219,4 +222,4 @@ def spaces_of(vector: Any) -> tuple[Space[Any], Space[Any]]:
 def joint_seed(seeds: Seeds) -> int | None:
     """One seed of all, for simulators that share a generator."""
     known = [seed for seed in seeds if seed is not None]
-    return int(np.random.SeedSequence(known).generate_state(1)[0]) if known else None
+    return seed_after(*known) if known else None

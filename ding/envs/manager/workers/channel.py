@@ -1,7 +1,8 @@
-"""How the parent and its env workers talk: small fixed records in pipes, pickles only where rare.
+"""Channel between the parent and its env workers: fixed records in pipes, pickles where rare.
 
 Commands go through a pipe per worker. Answers of all workers come through one pipe, so that the
 parent reads many at once; a record that says so is followed by a pickle in the worker's own pipe.
+A *row* is the number of an env instance: its row in the shared block.
 """
 
 from __future__ import annotations
@@ -12,20 +13,17 @@ import pickle
 import select
 import signal
 import struct
-import traceback
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from ding.envs.base_env import is_truncated
-from ding.envs.manager.flight.file import env_traceback, fault_kind
 
 COMMAND = struct.Struct("<HHI")
-"""Kind, unit, and the length of the pickle that follows; for `STEP`, how many units."""
+"""Kind, row, and the length of the pickle that follows; for `STEP`, how many rows."""
 ANSWER = struct.Struct("<HHHH")
-"""Kind, incarnation of the worker, first unit, number of units."""
+"""Kind, incarnation of the worker, first row, number of rows."""
 _SIZE = struct.Struct("<Q")
 _READ_BYTES = 65536
 
@@ -51,62 +49,8 @@ class Answer(IntEnum):
     REPLY = 6
 
 
-class Phase(IntEnum):
-    """What a worker does for an env; the parent reads it from the shared block."""
-
-    STEP = 0
-    RESET = 1
-    MAKE = 2
-    CALL = 3
-
-
 DONE, TRUNCATED, ABNORMAL, HAS_INFO, INFO_IN_PIPE = 1, 2, 4, 8, 16
 """Bits of a step's flags."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """Why an env is broken, in a form that every process understands."""
-
-    kind: str
-    """'raised', 'nan', 'shape', 'timeout', 'died' or 'lost'."""
-    phase: Phase
-    shown: str
-    """As `repr` would show the exception."""
-    told: str
-    """As the last line of a traceback."""
-    traceback: str = ""
-    pickled: bytes | None = None
-
-    def cause(self) -> BaseException:
-        """The env's own exception, or if it cannot be pickled what stands in for it."""
-        error: Any = None
-        if self.pickled is not None:
-            try:
-                error = pickle.loads(self.pickled)
-            except Exception:  # Its class may need other arguments; the text tells the rest.
-                error = None
-        if not isinstance(error, BaseException):
-            error = TimeoutError(self.told) if self.kind == "timeout" else RuntimeError(self.told)
-        if self.traceback:
-            error.add_note(f"In the env's process:\n{self.traceback}")
-        return error
-
-
-def fault_of(error: BaseException, phase: Phase) -> Fault:
-    try:
-        pickled = pickle.dumps(error)
-    except Exception:  # The env's exceptions may hold anything.
-        pickled = None
-    told = "".join(traceback.format_exception_only(error)).strip()
-    return Fault(fault_kind(error), phase, _shown(error), told, env_traceback(error), pickled)
-
-
-def _shown(error: BaseException) -> str:
-    try:
-        return repr(error)
-    except Exception:  # Nor need its repr work.
-        return type(error).__name__
 
 
 def flags_of(done: bool, info: Any) -> int:
@@ -116,7 +60,7 @@ def flags_of(done: bool, info: Any) -> int:
 
 
 def pickled_info(info: dict[Any, Any]) -> bytes:
-    """Of an info; what cannot be pickled in it becomes text."""
+    """Pickle an info; values that cannot be pickled become text."""
     try:
         return pickle.dumps(info)
     except Exception:  # Anything may be in there.
@@ -179,19 +123,19 @@ class CommandReader:
         return bool(self._poll.poll(0))
 
     def read(self) -> Iterator[tuple[int, int, int, bytes]]:
-        """Kind, unit, number and pickle of what was sent; nothing if the parent is gone."""
+        """Kind, row, number and pickle of what was sent; nothing if the parent is gone."""
         data, start = os.read(self._fd, _READ_BYTES), 0
         while start < len(data):
             if len(data) - start < COMMAND.size:
                 data, start = data[start:] + self._more(COMMAND.size - (len(data) - start)), 0
-            kind, unit, size = COMMAND.unpack_from(data, start)
+            kind, row, size = COMMAND.unpack_from(data, start)
             start += COMMAND.size
             if kind == Command.STEP:
-                yield kind, unit, size, b""
+                yield kind, row, size, b""
                 continue
             if size > len(data) - start:
                 data, start = data[start:] + self._more(size - (len(data) - start)), 0
-            yield kind, unit, 1, data[start : start + size]
+            yield kind, row, 1, data[start : start + size]
             start += size
 
     def _more(self, count: int) -> bytes:
@@ -205,23 +149,23 @@ class CommandReader:
         return b"".join(parts)
 
 
-def command(kind: Command, unit: int, pickled: bytes = b"") -> bytes:
-    return COMMAND.pack(kind, unit, len(pickled)) + pickled
+def command(kind: Command, row: int, pickled: bytes = b"") -> bytes:
+    return COMMAND.pack(kind, row, len(pickled)) + pickled
 
 
-def step_commands(units: Iterable[int]) -> bytes:
-    """One record for every run of consecutive units."""
+def step_commands(rows: Iterable[int]) -> bytes:
+    """One record for every run of consecutive rows."""
     runs: list[list[int]] = []
-    for unit in units:
-        if runs and sum(runs[-1]) == unit:
+    for row in rows:
+        if runs and sum(runs[-1]) == row:
             runs[-1][1] += 1
         else:
-            runs.append([unit, 1])
-    return b"".join(COMMAND.pack(Command.STEP, unit, count) for unit, count in runs)
+            runs.append([row, 1])
+    return b"".join(COMMAND.pack(Command.STEP, row, count) for row, count in runs)
 
 
-class OwnEnds:
-    """The parent's ends of its pipes; no other child, forked by whomever, shall keep them open."""
+class ParentEnds:
+    """The parent's ends of its pipes; a child that anybody forks must not keep them open."""
 
     def __init__(self) -> None:
         self.fds: set[int] = set()
@@ -239,7 +183,7 @@ class OwnEnds:
             os.close(fd)
 
 
-def _forgetting(ends: weakref.ref[OwnEnds]) -> Callable[[], None]:
+def _forgetting(ends: weakref.ref[ParentEnds]) -> Callable[[], None]:
     def forget() -> None:
         alive = ends()
         if alive is not None:

@@ -1,20 +1,27 @@
-"""Which workers take too long."""
+"""Times of workers: which ones take too long, which resets are quick."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ding.envs.manager.workers.channel import Phase
-from ding.envs.manager.workers.shared import SharedBlock
+import numpy as np
+
+from ding.envs.manager.faults import Phase
+from ding.envs.manager.workers.shared_block import SharedBlock
+
+_QUICK_RESET = 0.02
+# A first reset often builds the simulator: until there is a later one, wait so long to see.
+_DOUBTFUL_RESET = 0.025
 
 
 class Watchdog:
     """Reads from the shared block what every worker does, and since when.
 
-    Of a long time in which nobody looked only a little counts: Ctrl-Z stops workers and this
-    process alike.
+    Time while the parent did not look counts only up to two looks' distance: Ctrl-Z stops workers
+    and the parent alike.
     """
 
     def __init__(self, cfg: Mapping[str, Any]) -> None:
@@ -50,15 +57,15 @@ class Watchdog:
         self, block: SharedBlock, env_num: int, now: float, owes_answer: Callable[[int], bool]
     ) -> Iterator[tuple[int, str]]:
         """Workers that must be given up, and why."""
-        units = len(block["flags"])
+        rows = len(block["flags"])
         running, started = block["running"].tolist(), block["started"].tolist()
         for w, (code, since) in enumerate(zip(running, started, strict=True)):
             if code >= 0:
-                phase, unit = divmod(code, units)
+                phase, row = divmod(code, rows)
                 limit, name = self._limits[Phase(phase)], Phase(phase).name.lower()
                 # Again: it may have begun something else meanwhile.
                 if self._seconds(w, since, now) > limit and block["started"][w] == since:
-                    yield w, f"{name} of env {unit % env_num} took longer than {limit} seconds"
+                    yield w, f"{name} of env {row % env_num} took longer than {limit} seconds"
             elif owes_answer(w):
                 since = self._silent_since.setdefault(w, now)
                 if self._seconds(w, since, now) > self.answer_limit:
@@ -67,8 +74,22 @@ class Watchdog:
             self._silent_since.pop(w, None)
 
     def _seconds(self, w: int, since: float, now: float) -> float:
-        """Those that count of what worker `w` does since then."""
+        """Seconds that count since worker `w` began its present activity."""
         if self._begun.get(w, (None,))[0] != since:
             absent = self._absent_before if since < self._back_at else self._absent
             self._begun[w] = (since, absent)
         return now - since - (self._absent - self._begun[w][1])
+
+
+def is_quick(seconds: np.ndarray, number: int, began: float) -> bool:
+    """Whether the reset of an env instance that is under way since `began` will be short.
+
+    `seconds` (U, 3): what the last resets of each instance took, newest first, infinite where none
+    was.
+    """
+    if not np.isinf(seconds[number, 1]) or float(seconds[number, 0]) <= _QUICK_RESET:
+        return float(seconds[number].min()) <= _QUICK_RESET
+    later_ones = seconds[~np.isinf(seconds[:, 1]), 0]
+    if len(later_ones):
+        return float(later_ones.min()) <= _QUICK_RESET
+    return time.monotonic() - began < _DOUBTFUL_RESET

@@ -20,6 +20,9 @@ from threadpoolctl import threadpool_limits
 
 from ding.envs.base_env import not_a_timestep
 from ding.envs.manager.columns import obs_columns, stack_checked
+from ding.envs.manager.env_access import look_up
+from ding.envs.manager.faults import Phase, fault_of
+from ding.envs.manager.slot import seed_env
 from ding.envs.manager.workers.channel import (
     ANSWER,
     HAS_INFO,
@@ -27,27 +30,29 @@ from ding.envs.manager.workers.channel import (
     Answer,
     Command,
     CommandReader,
-    Phase,
     die_with,
-    fault_of,
     flags_of,
     pickled_info,
     write_all,
     write_pickle,
 )
-from ding.envs.manager.workers.shared import Fd, RewardWriter, SharedBlock, row_writer
+from ding.envs.manager.workers.shared_block import (
+    INFO_BYTES,
+    Fd,
+    SharedBlock,
+    row_writer,
+    write_reward,
+)
 from ding.utils.batch import take, tree_map
 
 # A result that took longer to make than this is announced at once, others wait for company.
 _CHEAP_SECONDS = 1e-4
-INFO_BYTES = 512
 _STEP = int(Command.STEP)
-METHOD, VALUE, MISSING = "method", "value", "missing"
 
 
 @dataclass(frozen=True)
 class EnvSetup:
-    """What a unit needs at its next reset."""
+    """Settings of an env for its coming resets."""
 
     reset_kwargs: dict[str, Any]
     seed: int | None
@@ -59,9 +64,9 @@ class EnvSetup:
 class WorkerSetup:
     index: int
     incarnation: int
-    first_unit: int
+    first_row: int
     env_fns: list[Callable[[], Any]] | bytes
-    """Of units `first_unit` and following; pickled for a process that is not forked."""
+    """Env factories of rows `first_row` and following; pickled unless the process is forked."""
     observation_space: Any
     block: SharedBlock
     commands: Fd
@@ -73,7 +78,7 @@ class WorkerSetup:
 
 
 def work(setup: WorkerSetup) -> None:
-    """What a worker process does from its start to its end."""
+    """Run a worker process from its start to its end."""
     die_with(setup.lifeline.number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which closes us.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -89,11 +94,11 @@ class EnvWorker:
 
     def __init__(self, setup: WorkerSetup) -> None:
         self.abandoned = False
-        """Set by the parent of a thread that took too long: what it still does is void."""
+        """Set by the parent of a thread that took too long: its results are ignored from then."""
         self._index, self._incarnation = setup.index, setup.incarnation
         fns = setup.env_fns
         self._env_fns = pickle.loads(fns) if isinstance(fns, bytes) else fns
-        self._first_unit = setup.first_unit
+        self._first_row = setup.first_row
         self._answer_fd, self._pickle_fd = setup.answers.number, setup.pickles.number
         self._commands = CommandReader(setup.commands.number)
         self._spin = setup.spin
@@ -107,7 +112,7 @@ class EnvWorker:
         self._run_start = self._run_end = 0
 
     def _bind(self, block: SharedBlock, space: Any) -> None:
-        self._units = len(block["flags"])
+        self._rows = len(block["flags"])
         self._actions = block["action"] if "action" in block.columns else None
         self._columns = obs_columns(space)
         self._write_obs = self._write_first = None
@@ -115,7 +120,7 @@ class EnvWorker:
             self._write_obs = row_writer(space, block["obs"])
             self._write_first = row_writer(space, block["first"])
         self._rewards = block["reward"]
-        self._write_reward = RewardWriter(self._rewards)
+        self._rewards_are_numbers = self._rewards.ndim == 1
         self._flags, self._may_reset = block["flags"], block["may_reset"]
         self._info, self._info_size = block["info"], block["info_size"]
         self._running, self._started = block["running"], block["started"]
@@ -134,7 +139,7 @@ class EnvWorker:
                     stack.callback(_close_quietly, env)
 
     def _serve(self) -> bool:
-        """Take the commands that were sent, or do a reset meanwhile; False when it is over."""
+        """Take the commands that were sent, or else do a reset; False after the last one."""
         self._flush()
         self._running[self._index] = -1
         if self._to_reset and not self._commands.is_waiting():
@@ -145,179 +150,175 @@ class EnvWorker:
             while not self._commands.is_waiting() and time.perf_counter() < until:
                 pass
         got = False
-        for kind, unit, count, pickled in self._commands.read():
+        for kind, row, count, pickled in self._commands.read():
             got = True
             if kind == _STEP:
-                for one in range(unit, unit + count):
+                for one in range(row, row + count):
                     self._step(one)
             elif kind == Command.CLOSE:
                 return False
             else:
-                _HANDLERS[kind](self, unit, pickled)
+                _HANDLERS[kind](self, row, pickled)
         return got and not self.abandoned
 
-    def _begin(self, phase: Phase, unit: int) -> float:
+    def _begin(self, phase: Phase, row: int) -> float:
         """Tell the parent's watchdog what begins here."""
         now = time.monotonic()
         self._started[self._index] = now
-        self._running[self._index] = phase * self._units + unit
+        self._running[self._index] = phase * self._rows + row
         return now
 
-    def _step(self, unit: int, pickled: bytes = b"") -> None:
-        began = self._begin(Phase.STEP, unit)
+    def _step(self, row: int, pickled: bytes = b"") -> None:
+        began = self._begin(Phase.STEP, row)
         try:
-            action = pickle.loads(pickled) if pickled else self._action_of[unit](unit)
-            timestep = self._envs[unit].step(action)
+            action = pickle.loads(pickled) if pickled else self._action_of[row](row)
+            timestep = self._envs[row].step(action)
             if self.abandoned:
                 return
-            done = self._store(unit, timestep)
+            done = self._store(row, timestep)
         except (Exception, SystemExit) as error:  # An env may raise anything.
-            self._fail(unit, Phase.STEP, error)
+            self._fail(row, Phase.STEP, error)
             return
         if time.monotonic() - began > _CHEAP_SECONDS:
             self._flush()
-        if done and self._may_reset[unit]:
-            self._to_reset.append(unit)
+        if done and self._may_reset[row]:
+            self._to_reset.append(row)
 
     def _action_reader(self, env: Any) -> Callable[[int], Any]:
         """How an env's action is read; never a view, since the env may keep it."""
         actions = self._actions
         if type(actions) is not np.ndarray:
-            return lambda unit: tree_map(np.copy, take(actions, (unit, ...)))
+            return lambda row: tree_map(np.copy, take(actions, (row, ...)))
         is_discrete = isinstance(env.action_space, spaces.Discrete)
         if is_discrete and getattr(env, "python_actions", False):
             return actions.item
-        return lambda unit: actions[unit, ...].copy()  # The ellipsis keeps numbers as arrays.
+        return lambda row: actions[row, ...].copy()  # The ellipsis keeps numbers as arrays.
 
-    def _store(self, unit: int, timestep: Any) -> bool:
+    def _store(self, row: int, timestep: Any) -> bool:
         """Put a step into the shared block and announce it."""
         if not isinstance(timestep, tuple) or len(timestep) != 4:
             raise not_a_timestep(timestep)
         obs, reward, done, info = timestep
         if self._write_obs is not None:
-            self._write_obs(unit, obs)
+            self._write_obs(row, obs)
         else:
             stack_checked(self._columns, [obs])
-        if type(reward) is float and reward == reward:
-            self._rewards[unit] = reward
+        if type(reward) is float and reward == reward and self._rewards_are_numbers:
+            self._rewards[row] = reward
         else:
-            self._write_reward(unit, reward)
+            write_reward(self._rewards, row, reward)
         done = bool(done)
         if self._write_obs is None:
-            self._flags[unit] = flags_of(done, info)
-            self._send(Answer.STEP_WITH, unit, pickle.dumps((obs, pickled_info(info or {}))))
+            self._flags[row] = flags_of(done, info)
+            self._send(Answer.STEP_WITH, row, pickle.dumps((obs, pickled_info(info or {}))))
         elif info:
-            self._store_info(unit, done, info)
+            self._store_info(row, done, info)
         else:
-            self._flags[unit] = done
-            self._announce(unit)
+            self._flags[row] = done
+            self._announce(row)
         return done
 
-    def _store_info(self, unit: int, done: bool, info: Any) -> None:
+    def _store_info(self, row: int, done: bool, info: Any) -> None:
         pickled = pickled_info(info)
         if len(pickled) <= INFO_BYTES:
-            self._info[unit, : len(pickled)] = np.frombuffer(pickled, dtype=np.uint8)
-            self._info_size[unit] = len(pickled)
-            self._flags[unit] = flags_of(done, info) | HAS_INFO
-            self._announce(unit)
+            self._info[row, : len(pickled)] = np.frombuffer(pickled, dtype=np.uint8)
+            self._info_size[row] = len(pickled)
+            self._flags[row] = flags_of(done, info) | HAS_INFO
+            self._announce(row)
         else:
-            self._flags[unit] = flags_of(done, info) | INFO_IN_PIPE
-            self._send(Answer.STEP_WITH, unit, pickle.dumps((None, pickled)))
+            self._flags[row] = flags_of(done, info) | INFO_IN_PIPE
+            self._send(Answer.STEP_WITH, row, pickle.dumps((None, pickled)))
 
-    def _reset(self, unit: int, _: bytes = b"") -> None:
+    def _reset(self, row: int, _: bytes = b"") -> None:
         phase = Phase.MAKE
         try:
-            env = self._made(unit)
+            env = self._made(row)
             phase = Phase.RESET
-            began = self._begin(phase, unit)
-            self._send_seed(unit, env)
+            began = self._begin(phase, row)
+            self._send_seed(row, env)
             try:
-                obs = env.reset(**self._setups[unit].reset_kwargs)
+                obs = env.reset(**self._setups[row].reset_kwargs)
             finally:
                 seed = getattr(env, "episode_seed", None)
-                self._episode_seed[unit] = seed if isinstance(seed, int) else -1
+                self._episode_seed[row] = seed if isinstance(seed, int) else -1
             if self.abandoned:
                 return
             if self._write_first is not None:
-                self._write_first(unit, obs)
+                self._write_first(row, obs)
             else:
                 stack_checked(self._columns, [obs])
                 pickled = pickle.dumps(obs)
         except (Exception, SystemExit) as error:  # An env may raise anything.
-            self._fail(unit, phase, error)
+            self._fail(row, phase, error)
             return
-        ring = self._reset_seconds[unit]
+        ring = self._reset_seconds[row]
         ring[1:] = ring[:-1].copy()
         ring[0] = time.monotonic() - began
         if self._write_first is not None:
-            self._push(Answer.FIRST, unit, 1)
+            self._push(Answer.FIRST, row, 1)
             self._flush()
         else:
-            self._send(Answer.FIRST_WITH, unit, pickled)
+            self._send(Answer.FIRST_WITH, row, pickled)
 
-    def _made(self, unit: int) -> Any:
-        if unit not in self._envs:
-            self._begin(Phase.MAKE, unit)
-            env = self._env_fns[unit - self._first_unit]()
-            path = self._setups[unit].replay_path
+    def _made(self, row: int) -> Any:
+        if row not in self._envs:
+            self._begin(Phase.MAKE, row)
+            env = self._env_fns[row - self._first_row]()
+            path = self._setups[row].replay_path
             if path is not None:
                 env.enable_save_replay(path)
-            self._adopt(unit, env)
-        return self._envs[unit]
+            self._adopt(row, env)
+        return self._envs[row]
 
-    def _adopt(self, unit: int, env: Any) -> None:
-        self._envs[unit] = env
+    def _adopt(self, row: int, env: Any) -> None:
+        self._envs[row] = env
         if self._actions is not None:
-            self._action_of[unit] = self._action_reader(env)
+            self._action_of[row] = self._action_reader(env)
 
-    def _send_seed(self, unit: int, env: Any) -> None:
-        if unit not in self._seeds:
-            return
-        seed, dynamic = self._seeds.pop(unit)
-        env.seed(seed) if dynamic is None else env.seed(seed, dynamic)
-        if hasattr(env.action_space, "seed"):
-            env.action_space.seed(seed)
+    def _send_seed(self, row: int, env: Any) -> None:
+        if row in self._seeds:
+            seed_env(env, *self._seeds.pop(row))
 
-    def _renew(self, unit: int, _: bytes = b"") -> None:
-        env = self._envs.pop(unit, None)
+    def _renew(self, row: int, _: bytes = b"") -> None:
+        env = self._envs.pop(row, None)
         if env is not None:
-            self._begin(Phase.MAKE, unit)
+            self._begin(Phase.MAKE, row)
             _close_quietly(env)
 
-    def _prepare(self, unit: int, pickled: bytes) -> None:
+    def _prepare(self, row: int, pickled: bytes) -> None:
         setup: EnvSetup = pickle.loads(pickled)
-        self._setups[unit] = setup
+        self._setups[row] = setup
         if setup.seed is not None:
-            self._seeds[unit] = (setup.seed, setup.dynamic_seed)
+            self._seeds[row] = (setup.seed, setup.dynamic_seed)
 
-    def _call(self, unit: int, pickled: bytes) -> None:
-        self._begin(Phase.CALL, unit)
+    def _call(self, row: int, pickled: bytes) -> None:
+        self._begin(Phase.CALL, row)
         try:
             name, args = pickle.loads(pickled)
-            reply = pickle.dumps(self._reply(unit, name, args))
+            reply = pickle.dumps(self._reply(row, name, args))
         except (Exception, SystemExit) as error:  # An env may raise anything.
             reply = pickle.dumps(fault_of(error, Phase.CALL))
-        self._send(Answer.REPLY, unit, reply)
+        self._send(Answer.REPLY, row, reply)
 
-    def _reply(self, unit: int, name: str, args: tuple[Any, ...]) -> Any:
+    def _reply(self, row: int, name: str, args: tuple[Any, ...]) -> Any:
         if name == "load":
-            self._adopt(unit, pickle.loads(args[0]))
+            self._adopt(row, pickle.loads(args[0]))
             return None
-        env = self._envs.get(unit)
+        env = self._envs.get(row)
         if env is None:
             raise RuntimeError("the env was not made yet")
         if name == "save":
             return pickle.dumps(env)
         if name == "look":
-            return _looked_up(env, args[0])
+            return look_up(env, args[0])
         return getattr(env, name)(*args)
 
-    def _announce(self, unit: int) -> None:
-        """A step is ready; those of consecutive units become one record."""
-        if unit != self._run_end:
+    def _announce(self, row: int) -> None:
+        """A step is ready; those of consecutive rows become one record."""
+        if row != self._run_end:
             self._end_run()
-            self._run_start = unit
-        self._run_end = unit + 1
+            self._run_start = row
+        self._run_end = row + 1
 
     def _end_run(self) -> None:
         if self._run_end > self._run_start:
@@ -326,10 +327,10 @@ class EnvWorker:
             self._push(Answer.STEP, start, count)
         self._run_start = self._run_end = 0
 
-    def _push(self, kind: Answer, unit: int, count: int) -> None:
+    def _push(self, kind: Answer, row: int, count: int) -> None:
         if kind != Answer.STEP:
             self._end_run()
-        self._unwritten += ANSWER.pack(kind, self._incarnation, unit, count)
+        self._unwritten += ANSWER.pack(kind, self._incarnation, row, count)
 
     def _flush(self) -> None:
         self._end_run()
@@ -338,17 +339,17 @@ class EnvWorker:
             for start in range(0, 0 if self.abandoned else len(data), PIPE_BUF):
                 write_all(self._answer_fd, data[start : start + PIPE_BUF])  # Whole, or not at all.
 
-    def _send(self, kind: Answer, unit: int, pickled: bytes) -> None:
+    def _send(self, kind: Answer, row: int, pickled: bytes) -> None:
         """Announce first: the parent must be reading when a long pickle comes."""
-        self._push(kind, unit, 1)
+        self._push(kind, row, 1)
         self._running[self._index] = -1
         self._flush()
         if not self.abandoned:
             write_pickle(self._pickle_fd, pickled)
 
-    def _fail(self, unit: int, phase: Phase, error: BaseException) -> None:
+    def _fail(self, row: int, phase: Phase, error: BaseException) -> None:
         if not self.abandoned:
-            self._send(Answer.ERROR, unit, pickle.dumps(fault_of(error, phase)))
+            self._send(Answer.ERROR, row, pickle.dumps(fault_of(error, phase)))
 
 
 _HANDLERS: dict[int, Callable[[EnvWorker, int, bytes], None]] = {
@@ -358,13 +359,6 @@ _HANDLERS: dict[int, Callable[[EnvWorker, int, bytes], None]] = {
     Command.PREPARE: EnvWorker._prepare,
     Command.CALL: EnvWorker._call,
 }
-
-
-def _looked_up(env: Any, name: str) -> tuple[str, Any]:
-    if not hasattr(env, name):
-        return MISSING, repr(env)
-    value = getattr(env, name)
-    return (METHOD, None) if callable(value) and hasattr(value, "__self__") else (VALUE, value)
 
 
 def _close_quietly(env: Any) -> None:

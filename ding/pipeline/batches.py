@@ -1,0 +1,154 @@
+"""Batches: what is learned from after a collect.
+
+`ReplayBatches` draws them from a buffer, or from a `Mixture` of buffers; `CollectedBatches` hands
+on what came. Functions that relabel rewards or goals see single steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ding.utils.batch import Batch, Rows, columns_of, concat
+from ding.utils.errors import ConfigError
+from ding.worker.buffer import IBuffer
+
+Relabel = Callable[[Batch], Batch]
+"""Single steps to the same steps with other rewards or goals."""
+
+
+def chained(functions: Sequence[Relabel]) -> Relabel | None:
+    """One function after the other; None if there are none."""
+    if not functions:
+        return None
+
+    def relabel(batch: Batch) -> Batch:
+        for function in functions:
+            batch = function(batch)
+        return batch
+
+    return relabel
+
+
+class ReplayBatches:
+    """Off-policy: samples go into a buffer, batches are drawn from it.
+
+    The services of a parallel run call `add`, `draw` and `feed_back` one by one.
+    """
+
+    def __init__(
+        self,
+        buffer: IBuffer | Mixture,
+        batch_size: int,
+        *,
+        updates: int = 1,
+        prioritised: bool = False,
+        relabel: Sequence[Relabel] = (),
+    ) -> None:
+        """`updates` batches are drawn after each collect; `relabel` functions see single steps."""
+        self.buffer, self._batch_size, self._updates = buffer, batch_size, updates
+        self._prioritised = prioritised
+        function = chained(relabel)
+        self._options: dict[str, Any] = {} if function is None else {"relabel": function}
+
+    @classmethod
+    def of(
+        cls, buffer: IBuffer | Mixture, policy_cfg: Any, relabel: Sequence[Relabel] = ()
+    ) -> ReplayBatches:
+        learn = policy_cfg.learn
+        return cls(
+            buffer,
+            learn.batch_size,
+            updates=learn.update_per_collect,
+            prioritised=policy_cfg.get("priority", False),
+            relabel=relabel,
+        )
+
+    def add(self, samples: Sequence[Any], envstep: int) -> None:
+        self.buffer.push(samples, envstep)
+
+    def draw(self, n_batch: int, train_iter: Callable[[], int]) -> Iterator[Sequence[Any]]:
+        """Up to `n_batch` batches, fewer while there are not enough samples."""
+        for _ in range(n_batch):
+            batch = self.buffer.sample(self._batch_size, train_iter(), **self._options)
+            if batch is None:
+                return
+            yield batch
+
+    def after(
+        self, samples: Sequence[Any], envstep: int, train_iter: Callable[[], int]
+    ) -> Iterator[Sequence[Any]]:
+        """Batches to learn from now that these samples have come."""
+        self.add(samples, envstep)
+        return self.draw(self._updates, train_iter)
+
+    def feed_back(self, priority_info: Mapping[str, Any]) -> None:
+        """Tell the buffer how surprising the samples of an update were, if that counts."""
+        if self._prioritised and priority_info:
+            self.buffer.update(priority_info)
+
+
+class CollectedBatches:
+    """On-policy: all that a collect brought is learned from, once."""
+
+    def after(
+        self, samples: Sequence[Any], envstep: int, train_iter: Callable[[], int]
+    ) -> Iterator[Sequence[Any]]:
+        return iter((samples,))
+
+    def feed_back(self, priority_info: Mapping[str, Any]) -> None:
+        """Nothing is kept, so nothing has a priority."""
+
+
+class Mixture:
+    """Draws of given shares from several buffers, e.g. {'agent': 0.75, 'expert': 0.25}.
+
+    Stands in for a buffer: new samples go to the first one. Rows of a batch come in the order of
+    the buffers; `source` says by number which one a row is from.
+    """
+
+    def __init__(self, buffers: Mapping[str, IBuffer], shares: Mapping[str, float]) -> None:
+        if buffers.keys() != shares.keys() or not buffers:
+            raise ConfigError(
+                f"a mixture of {sorted(buffers)} needs a share of each, got {sorted(shares)}"
+            )
+        if min(shares.values()) < 0 or abs(sum(shares.values()) - 1) > 1e-6:
+            raise ConfigError(f"shares of a mixture must not be negative and add up to 1: {shares}")
+        self._buffers = list(buffers.values())
+        self._shares = [shares[name] for name in buffers]
+
+    def push(self, data: Any, cur_collector_envstep: int = 0) -> None:
+        self._buffers[0].push(data, cur_collector_envstep)
+
+    def sample(
+        self, batch_size: int, cur_learner_iter: int = 0, **options: Any
+    ) -> Sequence[Any] | None:
+        """One batch, or None while one of the buffers has too few samples."""
+        drawn = []
+        for number, count in enumerate(self._counts(batch_size)):
+            if not count:
+                continue
+            part = self._buffers[number].sample(count, cur_learner_iter, **options)
+            if part is None:
+                return None
+            drawn.append({**columns_of(part), "source": np.full(count, number)})
+        shared = set.intersection(*(set(part) for part in drawn))
+        return Rows(concat([{k: part[k] for k in drawn[0] if k in shared} for part in drawn]))
+
+    def update(self, info: Mapping[str, Any]) -> None:
+        """New priorities of a whole batch, each to the buffer that its row came from."""
+        stops = np.cumsum(self._counts(len(info["replay_unique_id"])))
+        for buffer, start, stop in zip(self._buffers, [0, *stops], stops, strict=False):
+            if stop > start:
+                buffer.update({name: column[start:stop] for name, column in info.items()})
+
+    def _counts(self, total: int) -> list[int]:
+        """Whole numbers of rows that add up to `total`, by the largest remainders."""
+        exact = [share * total for share in self._shares]
+        counts = [int(x) for x in exact]
+        order = sorted(range(len(exact)), key=lambda i: counts[i] - exact[i])
+        for i in order[: total - sum(counts)]:
+            counts[i] += 1
+        return counts

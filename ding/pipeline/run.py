@@ -1,0 +1,329 @@
+"""Run: env managers, policy and workers of one training run, put together from its config."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ding.config import compile_config, read_config_with_system
+from ding.config.compile import save_compiled
+from ding.config.tree import plain_dict
+from ding.envs import get_vec_env_setting, manager_of
+from ding.pipeline.batches import CollectedBatches, ReplayBatches
+from ding.pipeline.interrupt import Interrupt
+from ding.pipeline.learning import train_on
+from ding.pipeline.progress import Progress
+from ding.pipeline.report import Outcome
+from ding.pipeline.source import Collected, CollectorSource
+from ding.pipeline.spaces import fit_model_to_env
+from ding.pipeline.state import StateKeeper, check_same_config, discard, find_run, load_state
+from ding.policy import Policy, create_policy
+from ding.utils.errors import ConfigError, DingError
+from ding.utils.limits import Limits
+from ding.utils.registry import COMMANDER_REGISTRY, class_of
+from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
+from ding.worker import (
+    create_buffer,
+    create_learner,
+    create_serial_collector,
+    create_serial_evaluator,
+)
+
+ConfigLike = str | Path | Sequence[Mapping[str, Any]]
+EnvSetting = tuple[Callable[..., Any], Sequence[Any] | None, Sequence[Any] | None]
+
+_THREADS_FROM_FLOPS = 2e8
+
+
+def read_input(input_cfg: ConfigLike) -> tuple[Any, Any, Any]:
+    """main_config, create_config and system_config (empty if missing) of a path or of dicts."""
+    if isinstance(input_cfg, (str, Path)):
+        return read_config_with_system(input_cfg, required=False)
+    if not isinstance(input_cfg, (list, tuple)) or len(input_cfg) not in (2, 3):
+        raise ConfigError(
+            "a pipeline takes the path of a config file or [main_config, create_config], in "
+            "parallel runs with a system_config as the third"
+        )
+    main, create, *system = input_cfg
+    return main, create, system[0] if system else {}
+
+
+class Run:
+    """Env managers, policy and workers of one serial run; `with` closes them all."""
+
+    def __init__(  # noqa: PLR0913 (everything a run depends on)
+        self,
+        input_cfg: ConfigLike,
+        seed: int = 0,
+        *,
+        env_setting: EnvSetting | None = None,
+        model: nn.Module | None = None,
+        limits: Limits | None = None,
+        dynamic_seed: bool = True,
+        resume: str | Path | bool = False,
+        on_policy_only: bool = False,
+    ) -> None:
+        main, create, _ = read_input(input_cfg)
+        self.cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+        if on_policy_only and not self.cfg.policy.on_policy:
+            name = self.cfg.policy.type
+            raise ConfigError(f"policy '{name}' learns off-policy; use serial_pipeline (-m serial)")
+        self.seed, self.limits = seed, limits or Limits()
+        self.stop = False
+        self._returns: list[float] = []
+        self._seconds, self._started = 0.0, time.monotonic()
+        self._last_saved = time.monotonic()
+        self._closing = ExitStack()
+        set_pkg_seed(seed, use_cuda=self.cfg.policy.cuda)
+        collector_env, evaluator_env = self._make_envs(env_setting, dynamic_seed)
+        if model is None and "type" not in self.cfg.policy.model:
+            fit_model_to_env(self.cfg.policy, collector_env)
+        state = self._open_directory(resume)
+        self._is_new = state is None
+        for env in (collector_env, evaluator_env):
+            env.flights_under(self.directory)
+        try:
+            self.progress = Progress(str(self.directory), self.limits)
+            self._interrupt = Interrupt(self.progress.message)
+            self.policy: Policy = create_policy(self.cfg.policy, model=model)
+            torch.set_num_threads(threads_for(self.policy, self.cfg.policy))
+            self._make_workers(collector_env, evaluator_env, state)
+            if state is not None:
+                self._restore(state)
+        except BaseException:
+            self._discard()
+            raise
+
+    # --- putting together ----------------------------------------------------------------------
+
+    def _make_envs(self, setting: EnvSetting | None, dynamic_seed: bool) -> tuple[Any, Any]:
+        env_fn, collector_cfg, evaluator_cfg = setting or get_vec_env_setting(self.cfg.env)
+        managers = []
+        for cfgs, dynamic in ((collector_cfg, dynamic_seed), (evaluator_cfg, False)):
+            manager = manager_of(self.cfg.env.manager, env_fn, cfgs)
+            self._closing.callback(manager.close)
+            manager.seed(self.seed, dynamic_seed=dynamic)
+            managers.append(manager)
+        return managers[0], managers[1]
+
+    def _open_directory(self, resume: str | Path | bool) -> dict[str, Any] | None:
+        """Make the directory of a new run, or find that of the run to go on with."""
+        if resume is False:
+            save_compiled(self.cfg)
+            self.directory = Path(self.cfg.exp_name)
+            return None
+        self.directory = find_run(self.cfg.exp_name if resume is True else str(resume))
+        state = load_state(self.directory)
+        check_same_config(state["config"], plain_dict(self.cfg))
+        self.cfg.exp_name = str(self.directory)
+        for leftover in (self.directory / "ckpt").glob(".*.tmp"):
+            leftover.unlink()
+        if self.limits == Limits():
+            self.limits = Limits(**state["limits"])
+        return state
+
+    def _make_workers(
+        self, collector_env: Any, evaluator_env: Any, resumed: dict[str, Any] | None
+    ) -> None:
+        cfg, name = self.cfg.policy, self.cfg.exp_name
+        self.learner = create_learner(
+            cfg.learn.learner, policy=self.policy.learn_mode, exp_name=name
+        )
+        self.collector: Any = create_serial_collector(
+            cfg.collect.collector,
+            env=collector_env,
+            policy=self.policy.collect_mode,
+            exp_name=name,
+        )
+        self.evaluator = create_serial_evaluator(
+            cfg.eval.evaluator, env=evaluator_env, policy=self.policy.eval_mode, exp_name=name
+        )
+        self.source = CollectorSource(self.collector, self.policy.collect_mode)
+        self.buffer = None
+        self.batches: ReplayBatches | CollectedBatches = CollectedBatches()
+        if not cfg.on_policy:
+            self.buffer = create_buffer(cfg.other.replay_buffer, exp_name=name)
+            self._closing.callback(self.buffer.close)
+            self.batches = ReplayBatches.of(self.buffer, cfg)
+        self._states = StateKeeper(self.directory, self.buffer, resumed)
+        self._closing.callback(self._states.finish)
+        for worker in (self.learner, self.collector, self.evaluator):
+            self._closing.callback(worker.close)
+        self.commander = class_of(COMMANDER_REGISTRY, cfg.other.commander)(
+            cfg.other.commander,
+            self.learner,
+            self.collector,
+            self.evaluator,
+            self.buffer,
+            self.policy.command_mode,
+            exp_name=name,
+        )
+        self._closing.callback(self.commander.close)
+
+    # --- parts of the loop ---------------------------------------------------------------------
+
+    @property
+    def interrupted(self) -> bool:
+        return self._interrupt.asked
+
+    @property
+    def finished(self) -> bool:
+        reached = self.limits.reached(self.learner.train_iter, self.collector.envstep)
+        return self.stop or self.interrupted or reached
+
+    def begin(self) -> None:
+        """Load what the config says, and fill the buffer by random actions if it asks for it."""
+        if not self._is_new:
+            return
+        load_path = self.cfg.policy.load_path
+        if load_path:
+            self.learner.load_checkpoint(load_path)
+        self.learner.call_hook("before_run")
+        if isinstance(self.batches, ReplayBatches):
+            for chunk in self.source.warm_up(self.cfg.policy.random_collect_size):
+                self.batches.add(chunk.samples, self.collector.envstep)
+                self.learner.merge_statistics(chunk.statistics)
+        self.save(wait=True)  # a run can be resumed from its first step on
+
+    def evaluate_if_due(self) -> bool:
+        """Evaluate every `eval_freq` updates; True when the stop value is reached."""
+        if not self.evaluator.should_eval(self.learner.train_iter):
+            return False
+        self._evaluate()
+        return self.stop
+
+    def _evaluate(self) -> None:
+        learner = self.learner
+        result = self.evaluator.eval(
+            learner.save_checkpoint, learner.train_iter, self.collector.envstep
+        )
+        self.stop = result.stop
+        self._returns = list(result.reward)
+        self.progress.evaluated(float(np.mean(result.reward)), self.evaluator.best)
+
+    def learn(self, collected: Collected) -> None:
+        """Update the policy on what the new samples give to learn from."""
+        learner, envstep = self.learner, self.collector.envstep
+        batches = self.batches.after(collected.samples, envstep, lambda: learner.train_iter)
+        on_policy = self.cfg.policy.on_policy
+        for priority_info in train_on(
+            learner, batches, envstep, [collected.statistics], on_policy=on_policy
+        ):
+            self.batches.feed_back(priority_info)
+
+    # --- state ---------------------------------------------------------------------------------
+
+    def save_if_due(self) -> None:
+        due = time.monotonic() - self._last_saved >= self.cfg.checkpoint_seconds
+        if not self._states.is_busy and due:
+            self.save()
+
+    def save(self, wait: bool = False) -> None:
+        """Everything needed to go on exactly here; the buffer's part in the background."""
+        state = {
+            "config": plain_dict(self.cfg),
+            "limits": asdict(self.limits),
+            "seconds": self.seconds,
+            "stop": self.stop,
+            "returns": self._returns,
+            "rng": rng_state(),
+            "policy_rng": self.policy.rng.bit_generator.state,
+            "learner": self.learner.state_dict(),
+            "collector": self.collector.state_dict(),
+            "evaluator": self.evaluator.state_dict(),
+        }
+        self._states.save(state)
+        if wait:
+            self._states.finish()
+        self._last_saved = time.monotonic()
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._seconds, self.stop = state["seconds"], state["stop"]
+        self._returns = list(state["returns"])
+        self.learner.load_state_dict(state["learner"])
+        self.collector.load_state_dict(state["collector"])
+        self.evaluator.load_state_dict(state["evaluator"])
+        if self.buffer is not None:
+            self.buffer.load_state_dict(state["buffer"])
+        self.policy.rng.bit_generator.state = state["policy_rng"]
+        set_rng_state(state["rng"])
+        self.progress.message(f"resumed {self.directory} at {self.collector.envstep:,} env steps")
+
+    @property
+    def seconds(self) -> float:
+        """Time of this run, with what it took before it was resumed."""
+        return self._seconds + time.monotonic() - self._started
+
+    # --- end -----------------------------------------------------------------------------------
+
+    def finish(self) -> dict[str, Any]:
+        """Last evaluation, checkpoint, result and picture."""
+        if self.interrupted:
+            self.save(wait=True)
+            self.learner.save_checkpoint()
+        else:
+            history, train_iter = self.evaluator.history, self.learner.train_iter
+            if not history or history[-1]["train_iter"] != train_iter:
+                self._evaluate()  # what is reported is the policy as it is left behind
+            self.learner.call_hook("after_run")
+            self.save(wait=True)
+        return self._report()
+
+    def _report(self) -> dict[str, Any]:
+        outcome = Outcome(
+            directory=self.directory,
+            seed=self.seed,
+            stop=self.stop,
+            interrupted=self.interrupted,
+            env_step=self.collector.envstep,
+            train_iter=self.learner.train_iter,
+            returns=self._returns,
+            best=self.evaluator.best,
+            stop_value=self.cfg.env.stop_value,
+            seconds=self.seconds,
+            dropped_steps=self.collector.dropped_steps,
+            history=self.evaluator.history,
+        )
+        return outcome.conclude(self.progress.message)
+
+    def __enter__(self) -> Run:
+        self._interrupt.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        self._interrupt.__exit__()
+        if kind is not None and issubclass(kind, DingError):
+            self._discard()
+        self._closing.close()
+
+    def _discard(self) -> None:
+        """Close all; what failed before its first env step leaves only records of failed envs."""
+        self._closing.close()
+        collector = getattr(self, "collector", None)
+        if self._is_new and (collector is None or not collector.envstep):
+            discard(self.directory)
+
+
+def threads_for(policy: Policy, policy_cfg: Any) -> int:
+    """Torch threads of the config, or what pays off: a small network is slower on two than on one.
+
+    Never more than OMP_NUM_THREADS, which says that other processes want their share.
+    """
+    threads = policy_cfg.learn.get("threads")
+    if threads is not None:
+        return threads
+    n_parameter = sum(p.numel() for p in policy._model.parameters())
+    flops = 6 * n_parameter * policy_cfg.learn.batch_size
+    if flops < _THREADS_FROM_FLOPS:
+        return 1
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    return int(allowed) if allowed.isdigit() and int(allowed) else os.cpu_count() or 1

@@ -1,0 +1,136 @@
+"""The parallel run is the serial one with its parts elsewhere: in lockstep, the same numbers.
+
+Services make their generators in an order of their own, so both runs get generators by role here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ding.entry import serial_pipeline
+from ding.entry.parallel import ParallelRun
+from ding.parallel.backend import InlineBackend
+from ding.parallel.services import LearnerService
+from ding.pipeline.run import Run
+from ding.policy import SACPolicy
+from ding.utils.limits import Limits
+from ding.worker import BaseLearner
+
+from .configs import pair
+
+SEED = 3
+
+
+@contextmanager
+def generators(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One for all that a policy draws, one for the buffer, one for random actions."""
+    policy = np.random.default_rng(11)
+
+    def made(seed: int) -> Callable[[], np.random.Generator]:
+        return lambda: np.random.default_rng(seed)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ding.policy.base.new_generator", lambda: policy)
+        patch.setattr("ding.worker.buffer.ring.new_generator", made(12))
+        patch.setattr("ding.policy.random_policy.new_generator", made(13))
+        yield
+
+
+def losses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Filled with the loss of every update from now on."""
+    found: list[float] = []
+    train = BaseLearner.train
+
+    def noted(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
+        outputs = train(self, data, *args, **kwargs)
+        found.extend(float(o["total_loss"]) for o in outputs if "total_loss" in o)
+        return outputs
+
+    monkeypatch.setattr(BaseLearner, "train", noted)
+    return found
+
+
+def serial(config: list[dict[str, Any]], limits: Limits) -> tuple[dict[str, Any], list[Any]]:
+    runs: list[Run] = []
+    conclude = Run._report
+
+    def report(run: Run) -> dict[str, Any]:
+        runs.append(run)
+        return conclude(run)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "_report", report)
+        policy = serial_pipeline(
+            config, SEED, max_env_step=limits.env_step, max_train_iter=limits.train_iter
+        )
+    return policy.acting_state().parts, runs[0].evaluator.history
+
+
+def parallel(config: list[dict[str, Any]], limits: Limits) -> tuple[dict[str, Any], list[Any]]:
+    """The coordinator with all services in this thread, in step as a serial run."""
+    backend = InlineBackend()
+    with ParallelRun(config, SEED, limits, backend=backend) as run:
+        alone = replace(run.fleet, collector_num=1, learner_num=1, in_step=True)
+        n_sample = run.cfg.policy.collect.n_sample
+        run._coordinate(backend, alone, n_sample, lambda: False)
+        learner = next(s for s in backend._services if isinstance(s._service, LearnerService))
+        parts = learner._service._policy.acting_state().parts
+        return parts, run.coordinator.found.state["history"]
+
+
+def leaves(tree: Any) -> list[np.ndarray]:
+    return [np.asarray(leaf) for leaf in torch.utils._pytree.tree_leaves(tree)]
+
+
+CASES: dict[str, tuple[str, dict[str, Any], str | None]] = {
+    "dqn": ("dqn", dict(learn=dict(update_per_collect=3)), None),
+    "nstep and priorities": (
+        "dqn",
+        dict(nstep=3, priority=True, priority_IS_weight=True, learn=dict(update_per_collect=1)),
+        "advanced",
+    ),
+    "ppo": ("ppo", dict(learn=dict(value_norm=True)), None),
+    "sac, normalised, warmed up": (
+        "sac",
+        dict(obs_norm=True, reward_norm=True, nstep=2, learn=dict(update_per_collect=1)),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_same_numbers_as_a_serial_run(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, policy, buffer = CASES[case]
+    monkeypatch.setattr("ding.pipeline.report.draw_curves", lambda *args: None)
+    monkeypatch.setattr(SACPolicy, "_add_noise", _same_noise)
+    limits = Limits(env_step=400)
+    results = []
+    for name, run in (("serial", serial), ("parallel", parallel)):
+        config = pair(kind, exp_name=name, policy=policy)
+        if buffer is not None:
+            config[1]["replay_buffer"] = dict(type=buffer)
+        config[1]["env_manager"] = dict(type="base")
+        with generators(monkeypatch), pytest.MonkeyPatch.context() as patch:
+            noted = losses(patch)
+            results.append((*run(config, limits), noted))
+    (weights, history, loss), (other_weights, other_history, other_loss) = results
+    assert len(loss) > 20
+    assert loss == other_loss
+    assert history == other_history
+    for name, part in weights.items():
+        for one, other in zip(leaves(part), leaves(other_weights[name]), strict=True):
+            # Moments are those of other chunks of the same random steps.
+            assert np.allclose(one, other, rtol=1e-12 if name.endswith("norm") else 0, atol=0)
+
+
+def _same_noise(_: Any, batch: Any) -> None:
+    """A row has the same noise whoever learns from it."""
+    batch["noise"] = torch.sin(9 * batch["action"])
+    batch["next_noise"] = torch.sin(7 * batch["action"])
