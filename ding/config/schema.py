@@ -115,7 +115,7 @@ def _example_entries(
     yield path, Section(open=False if defaults else None)
     for key, value in defaults.items():
         where = join(path, key)
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and not any("." in str(inner) for inner in value):
             yield from _example_entries(value, owner, docs, where)
         elif key != "cfg_type":
             yield where, Leaf(value, None, docs.get(where, ""), owner)

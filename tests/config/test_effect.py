@@ -35,6 +35,12 @@ PART_PACKAGES = {
 """Part to the packages that its classes may hand their config on to."""
 SECTIONS = {"policy": {"policy", "policy_cfg"}, "env_manager": {"manager"}}
 """Names, besides that of the part, that the whole config of a part goes by elsewhere."""
+RUNNING = [
+    module
+    for module in modules_below("ding")
+    if not module.startswith(("ding.config", "ding.policy"))
+]
+"""Those who run the parts: a policy is not read by another policy."""
 NAMING = ("type", "import_names")
 """Read by the registries, for every part."""
 WITH = {"transition_with_policy_data": {"policy.random_collect_size": 64}}
@@ -44,7 +50,7 @@ WITH = {"transition_with_policy_data": {"policy.random_collect_size": 64}}
 def unread(part: str, cls: Any) -> list[str]:
     """Declared keys that neither the class nor those who run it read."""
     own = reads_in(modules_of(cls, PART_PACKAGES[part]))
-    others = reads_in(modules_below("ding/entry", "ding/pipeline", "ding/worker", "ding/parallel"))
+    others = reads_in(RUNNING)
     names = SECTIONS.get(part, {part})
     found = []
     for path, entry in schema_of(cls).items():
@@ -107,8 +113,7 @@ def test_a_key_that_nobody_reads_is_found() -> None:
 
 def test_every_key_of_the_run_is_read() -> None:
     """The keys that no part declares, but the layout of every run."""
-    packages = ("config", "entry", "envs", "parallel", "pipeline", "policy", "worker")
-    reads = reads_in(modules_below(*(f"ding/{package}" for package in packages)))
+    reads = reads_in(modules_below("ding"))
     for path, entry in layout({}, {}, settled=True).items():
         section, _, key = path.rpartition(".")
         holders = {section.rpartition(".")[2]} if section else CONFIG_NAMES

@@ -139,3 +139,11 @@ def test_an_empty_dict_of_a_base_class_says_nothing() -> None:
 
     assert schema_of(Base)[""] == Section(open=True)
     assert schema_of(Sub)[""] == Section(open=False)
+
+
+def test_a_dict_whose_keys_hold_dots_is_one_value() -> None:
+    class Dotted:
+        config: ClassVar[dict[str, Any]] = {"rates": {"net.bias": 0.1}}
+
+    assert default_config_of(Dotted).rates == {"net.bias": 0.1}
+    assert schema_of(Dotted)["rates"] == Leaf({"net.bias": 0.1}, owner="Dotted")
