@@ -211,6 +211,7 @@ class SlotTable:
     def ready_ids(self) -> np.ndarray:
         ids = self.ready
         if ids is None:
+            self.check_open()
             ids = np.flatnonzero(self.waiting)
             self.ready = ids = self.all_ids if len(ids) == len(self) else ids
         return ids

@@ -197,8 +197,8 @@ class Supervisor:
     def _take_note(self) -> None:
         with self.slots.lock:
             self._take_answers()
-            for w in self.pool.dead():
-                self._replace_worker(w)
+            while self.pool.dead:
+                self._replace_worker(min(self.pool.dead))
             now = time.monotonic()
             if self._watchdog.is_due(now):
                 self._check_health(now)
