@@ -212,8 +212,8 @@ class SlotTable:
         ids = self.ready
         if ids is None:
             self.check_open()
-            ids = np.flatnonzero(self.waiting)
-            self.ready = ids = self.all_ids if len(ids) == len(self) else ids
+            all_wait = np.count_nonzero(self.waiting) == len(self)
+            self.ready = ids = self.all_ids if all_wait else np.flatnonzero(self.waiting)
         return ids
 
     def admit(self, actions: Mapping[int, Any]) -> tuple[np.ndarray, Any]:

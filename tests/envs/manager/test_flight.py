@@ -124,7 +124,7 @@ def test_memory_is_bounded_and_the_loss_is_told() -> None:
     for t in range(6000):
         r.record(ALL[:2], np.full((2, 256), t, dtype=np.float32))
         if t % 100 == 0:
-            assert sum(step.nbytes for step in r._steps) <= 8 * 2**20
+            assert r.nbytes <= 8 * 2**20
     flight = r.flight(0, "e")
     assert flight.step == 6000
     assert 2000 < length(flight.actions[0]) < 4000
@@ -136,6 +136,18 @@ def test_memory_is_bounded_and_the_loss_is_told() -> None:
     r.began(0)
     assert r.flight(0, "e").hindrance == ""
     assert r.flight(1, "e").step == 6000
+
+
+def test_actions_of_ended_episodes_make_room_first() -> None:
+    r = recorder(2, most_bytes=2**20)
+    for t in range(600):
+        if t % 10 == 0:
+            r.began(1)
+        r.record(ALL[:2], np.full((2, 256), t, dtype=np.float32))
+        assert r.nbytes <= 2**20 + 4096
+    assert r.flight(0, "e").hindrance == ""
+    assert r.flight(0, "e").actions[0][:, 0].tolist() == list(range(600))
+    assert r.flight(1, "e").actions[0][:, 0].tolist() == list(range(590, 600))
 
 
 def test_seeds_of_an_episode() -> None:
