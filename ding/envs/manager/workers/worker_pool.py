@@ -20,7 +20,7 @@ import cloudpickle  # type: ignore[import-untyped]
 from ding.envs.manager.workers.channel import (
     Command,
     ParentEnds,
-    PickleReader,
+    PipeReader,
     command,
     step_commands,
 )
@@ -119,7 +119,7 @@ class Worker:
     commands: int
     lifeline: int
     pickles: int
-    reader: PickleReader
+    reader: PipeReader
 
 
 class WorkerPool:
@@ -180,7 +180,7 @@ class WorkerPool:
                 os.close(fd)
         self._by_sentinel[handle.sentinel] = w
         self._poll.register(handle.sentinel, select.POLLIN)
-        reader = PickleReader(pickle_in)
+        reader = PipeReader(pickle_in)
         return Worker(rows, incarnation, handle, command_out, life_out, pickle_in, reader)
 
     def send_steps(self, rows: list[int] | None) -> list[tuple[int, bytes]]:
