@@ -194,7 +194,7 @@ def reward_column(rewards: Sequence[Any]) -> np.ndarray:
         column = np.array(rewards, dtype=np.float32)
     except (ValueError, TypeError):
         column = _mixed_rewards(rewards)
-    return as_numbers(column)
+    return as_numbers(column) if column.ndim > 1 else column
 
 
 def as_numbers(rewards: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from easydict import EasyDict
 
 from ding.envs.base_env import StepByEnv
@@ -255,13 +256,12 @@ class EnvManager(ABC):
     @property
     def ready_obs(self) -> ByEnv:
         """Observations of the envs that wait for an action; not written to by later steps."""
-        self._slots.check_open()
         ids = self._slots.ready_ids()
         return ByEnv(ids, self._obs if ids is self._all_ids else take(self._obs, ids))
 
     @property
     def ready_obs_id(self) -> list[int]:
-        return self._slots.ready_ids().tolist()
+        return np.flatnonzero(self._slots.waiting).tolist()
 
     @property
     def ready_imgs(self) -> dict[int, Any]:

@@ -202,12 +202,11 @@ class BaseEnvManager(EnvManager):
         return step
 
     def _end_episodes(self, step: VecStep) -> None:
-        over = np.flatnonzero(step.done)
-        ended = [
-            slot
-            for i, abnormal in zip(step.env_id[over].tolist(), step.abnormal[over], strict=True)
-            if self._slots.episode_ended(slot := self._slots[i], abnormal=bool(abnormal))
-        ]
+        ended = []
+        for k in np.flatnonzero(step.done).tolist():
+            slot = self._slots[int(step.env_id[k])]
+            if self._slots.episode_ended(slot, abnormal=bool(step.abnormal[k])):
+                ended.append(slot)
         if ended:
             self._reset_slots(ended)
 

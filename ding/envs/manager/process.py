@@ -288,8 +288,9 @@ class SubprocessEnvManager(EnvManager):
     @property
     def ready_obs(self) -> ByEnv:
         """Observations of the envs that wait for an action, at least one if any plays at all."""
-        self._slots.check_open()
-        if self._slots.ready is None or not len(self._slots.ready) or self._awaits_reset():
+        ready = self._slots.ready
+        if ready is None or not len(ready) or self._supervisor.resetting:
+            self._slots.check_open()
             self._wait_until_ready()
         return self.waiting_obs
 

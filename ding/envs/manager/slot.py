@@ -211,8 +211,9 @@ class SlotTable:
     def ready_ids(self) -> np.ndarray:
         ids = self.ready
         if ids is None:
-            ids = np.flatnonzero(self.waiting)
-            self.ready = ids = self.all_ids if len(ids) == len(self) else ids
+            self.check_open()
+            all_wait = np.count_nonzero(self.waiting) == len(self)
+            self.ready = ids = self.all_ids if all_wait else np.flatnonzero(self.waiting)
         return ids
 
     def admit(self, actions: Mapping[int, Any]) -> tuple[np.ndarray, Any]:

@@ -1,17 +1,15 @@
-"""Remembers what led to the present state of every env, so that a failure can be replayed.
+"""Flight recorder: the actions and seeds of running episodes, so that a failure can be replayed.
 
-R is the number of rows (actions of single envs) in a block.
+R is the number of rows: actions of single envs in one step.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,46 +28,56 @@ from ding.utils.plain import NotPlainError, to_plain
 
 logger = logging.getLogger(__name__)
 
-# More would be slower: their memory would not stay in the cache.
-_STAGED_STEPS = 512
-_STAGED_BYTES = 2**20
 _MOST_FILES = 20
-# An object costs about so much beside the pointer to it.
-_OBJECT_BYTES = 64
+# Steps between two looks for those that no running episode needs; more would leave the cache.
+_LOOK_STEPS = 512
+# A recorded step costs about so much beside its actions, an object beside the pointer to it.
+_STEP_BYTES, _OBJECT_BYTES = 200, 64
 
 
-class _Block(NamedTuple):
-    clock: np.ndarray
-    """(R,) int64: the call of `record` that a row came with."""
+class _Step(NamedTuple):
+    """Actions of one call of `record`."""
+
     ids: np.ndarray
-    """(R,) int32."""
+    form: Any
+    """Dtype and shape of plain arrays; None for columns that are kept as such."""
     actions: Any
-    """Columns, (R, ...)."""
+    """Bytes, which take a quarter of the time of a copied array; or columns, (R, ...)."""
+
+    @property
+    def columns(self) -> Any:
+        if self.form is None:
+            return self.actions
+        dtype, shape = self.form
+        return np.frombuffer(self.actions, dtype).reshape(shape)
 
     @property
     def nbytes(self) -> int:
-        columns = sum(_nbytes(leaf) for _, leaf in leaves(self.actions, ""))
-        return self.clock.nbytes + self.ids.nbytes + columns
+        if self.form is not None:
+            return _STEP_BYTES + len(self.actions)
+        return _STEP_BYTES + sum(_nbytes(leaf) for _, leaf in leaves(self.actions, ""))
 
-    def part(self, index: np.ndarray) -> _Block:
-        return _Block(self.clock[index], self.ids[index], take(self.actions, index))
+    def part(self, index: np.ndarray) -> _Step:
+        return _Step(self.ids[index], None, take(self.columns, index))
 
 
 @dataclass
 class _Episode:
     seed: int | None = None
     dynamic: bool | None = None
-    coming: tuple[int, bool | None] | None = None
+    next_seed: tuple[int, bool | None] | None = None
     """Seed and kind of seed of the next episode, if it gets a new one."""
     resets: int = 0
     episode_seed: int | None = None
-    said: int | None = None
-    """What the env said last; an env that says the same again did not seed its new episode."""
+    last_seed: int | None = None
+    """The seed that the env told last; told again, it is not the seed of the new episode."""
     begin: int = 0
     """The clock when the episode began."""
     lost: int = 0
     """Actions of it that had to make room."""
     kwargs: dict[str, Any] = field(default_factory=dict)
+    earlier: list[Any] = field(default_factory=list)
+    """Columns of its actions before the run was resumed."""
 
 
 class FlightRecorder:
@@ -93,61 +101,67 @@ class FlightRecorder:
         self._most_bytes = most_bytes
         self._files = 0
         self._episodes = [_Episode() for _ in range(env_num)]
-        # Ids, shape and bytes of recent steps (or ids, None and a copy). Most are forgotten as they
-        # are: only those of long episodes and failures become blocks. Small arrays are copied in a
-        # quarter of the time into bytes that it takes to write them into a larger array.
-        self._staged: list[tuple[np.ndarray, Any, Any]] = []
-        self._staged_most = _STAGED_STEPS
-        self._dtype: Any = None
-        self._blocks: deque[_Block] = deque()
+        # Each becomes a `_Step` when it is read: a plain tuple is made in a tenth of the time.
+        self._steps: list[tuple[np.ndarray, Any, Any]] = []
         self._clock = 0
-        self._bytes = 0
-        self._sweep_at = _STAGED_BYTES
+        """Steps that were recorded before those in `_steps`."""
+        self._look_at = 0
 
     def record(self, ids: np.ndarray, actions: Any) -> None:
         """Note one action (columns) for each of these envs; `ids` must not be written to later."""
-        staged = self._staged
-        if len(staged) >= self._staged_most:
-            self._make_room()
-        if type(actions) is np.ndarray and actions.dtype is self._dtype:
-            staged.append((ids, actions.shape, actions.tobytes()))
+        if len(self._steps) >= self._look_at:
+            self._make_room(ids, actions)
+        if type(actions) is np.ndarray and not actions.dtype.hasobject:
+            self._steps.append((ids, (actions.dtype, actions.shape), actions.tobytes()))
         else:
-            self._stage_other(ids, actions)
+            self._steps.append((ids, None, _frozen(actions)))
 
-    def _stage_other(self, ids: np.ndarray, actions: Any) -> None:
-        copied = _frozen(actions)
-        if type(copied) is np.ndarray and copied.dtype.kind in "biuf" and copied.dtype.isnative:
-            self._flush()
-            self._dtype = copied.dtype  # From now on the quick way.
-        if not self._staged:
-            size = sum(_nbytes(leaf) for _, leaf in leaves(copied, ""))
-            self._staged_most = min(max(_STAGED_BYTES // max(size, 1), 1), _STAGED_STEPS)
-        self._staged.append((ids, None, copied))
+    def _make_room(self, ids: np.ndarray, actions: Any) -> None:
+        """Forget the steps before all running episodes, and beyond the memory limit the oldest."""
+        self._drop(max(min(episode.begin for episode in self._episodes) - self._clock, 0))
+        used = self.nbytes
+        if used > self._most_bytes * 3 // 4:
+            begin = np.array([episode.begin for episode in self._episodes])
+            steps = [step.part(begin[step.ids] <= clock) for clock, step in self._clocked()]
+            self._steps = list(steps)
+            sizes = np.cumsum([step.nbytes for step in steps])
+            count = int(np.searchsorted(sizes, sizes[-1] - self._most_bytes * 3 // 4))
+            for step in steps[:count]:
+                for i in step.ids.tolist():
+                    self._episodes[i].lost += 1
+            self._drop(count)
+            used = self.nbytes
+        count = len(self._steps)
+        each = used // count if count else _Step(ids, None, _frozen(actions)).nbytes
+        room = max((self._most_bytes - used) // each, 1)
+        self._look_at = count + min(max(_LOOK_STEPS - count, count), room)
 
-    def _make_room(self) -> None:
-        """Forget the steps before all running episodes; what remains may become a block."""
-        stale = min(episode.begin for episode in self._episodes) - self._clock
-        if stale > 0:
-            del self._staged[:stale]
-            self._clock += stale
-        if len(self._staged) > self._staged_most // 2:
-            self._flush()
+    def _drop(self, count: int) -> None:
+        del self._steps[:count]
+        self._clock += count
+
+    @property
+    def nbytes(self) -> int:
+        return sum(step.nbytes for _, step in self._clocked())
+
+    def _clocked(self) -> Iterator[tuple[int, _Step]]:
+        return enumerate(map(_Step._make, self._steps), self._clock)
 
     def seeded(self, i: int, seed: int, dynamic: bool | None = None) -> None:
         """Call with what `env.seed` is given; it counts from the next `began` on."""
-        self._episodes[i].coming = (int(seed), dynamic)
+        self._episodes[i].next_seed = (int(seed), dynamic)
 
     def began(
         self, i: int, kwargs: Mapping[str, Any] | None = None, episode_seed: Any = None
     ) -> None:
         """Call at every attempt at a reset, before it or, with what the env told, after it."""
         episode = self._episodes[i]
-        if episode.coming is not None:
-            (episode.seed, episode.dynamic), episode.coming = episode.coming, None
-            episode.resets, episode.said = 0, None
+        if episode.next_seed is not None:
+            (episode.seed, episode.dynamic), episode.next_seed = episode.next_seed, None
+            episode.resets, episode.last_seed = 0, None
         episode.resets += 1
         episode.episode_seed = None
-        episode.begin, episode.lost = self._clock + len(self._staged), 0
+        episode.begin, episode.lost, episode.earlier = self._clock + len(self._steps), 0, []
         episode.kwargs = dict(kwargs or {})
         if episode_seed is not None:
             self.told(i, episode_seed)
@@ -157,16 +171,13 @@ class FlightRecorder:
         episode = self._episodes[i]
         is_seed = isinstance(episode_seed, (int, np.integer)) and episode_seed >= 0
         seed = int(episode_seed) if is_seed else None
-        episode.episode_seed = None if seed == episode.said else seed
-        episode.said = seed
-
-    def steps(self, i: int) -> int:
-        """Actions of the running episode."""
-        return sum(map(length, self._actions(i))) + self._episodes[i].lost
+        episode.episode_seed = None if seed == episode.last_seed else seed
+        episode.last_seed = seed
 
     def flight(self, i: int, error: str, traceback: str = "", kind: str = "raised") -> Flight:
         """All that is known of the running episode of env `i`."""
-        episode, actions = self._episodes[i], self._actions(i)
+        episode = self._episodes[i]
+        actions = self._actions([i])[0]
         step = sum(map(length, actions)) + episode.lost
         actions, reset_kwargs, hindrance = _plain_parts(actions, episode)
         return Flight(
@@ -210,90 +221,39 @@ class FlightRecorder:
 
     def state_dict(self) -> dict[str, Any]:
         """Plain data; actions that are Python objects count as lost."""
-        self._flush()
-        self._sweep()
-        kept = [block for block in self._blocks if not _has_objects(block.actions)]
-        episodes = [asdict(episode) for episode in self._episodes]
-        for block in self._blocks:
-            if _has_objects(block.actions):
-                for i in block.ids.tolist():
-                    episodes[i]["lost"] += 1
-        return {"clock": self._clock, "episodes": episodes, "blocks": [b._asdict() for b in kept]}
+        records = [asdict(episode) for episode in self._episodes]
+        for record, parts in zip(records, self._actions(range(len(records))), strict=True):
+            record["earlier"] = [part for part in parts if not _has_objects(part)]
+            record["lost"] += sum(length(part) for part in parts if _has_objects(part))
+            record["begin"] = 0
+        return {"episodes": records}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._staged.clear()
-        self._clock = state["clock"]
+        self._steps.clear()
+        self._clock = self._look_at = 0
         self._episodes = [_Episode(**episode) for episode in state["episodes"]]
-        self._blocks = deque(_Block(**block) for block in state["blocks"])
-        self._bytes = sum(block.nbytes for block in self._blocks)
 
-    def _actions(self, i: int) -> list[Any]:
-        """Columns of env i's running episode, joined where they have the same form."""
-        self._flush()
-        begin = self._episodes[i].begin
-        parts = []
-        for block in self._blocks:
-            mine = np.flatnonzero((block.ids == i) & (block.clock >= begin))
-            if len(mine):
-                parts.append(take(block.actions, mine))
-        return [concat(list(same)) for _, same in groupby(parts, _form)]
+    def _actions(self, ids: Iterable[int]) -> list[list[Any]]:
+        """Columns of the running episodes of these envs, joined where they have the same form."""
+        blocks = list(self._blocks())
+        by_env = []
+        for i in ids:
+            episode = self._episodes[i]
+            parts = list(episode.earlier)
+            for clock, of_env, columns in blocks:
+                mine = np.flatnonzero((of_env == i) & (clock >= episode.begin))
+                if len(mine):
+                    parts.append(take(columns, mine))
+            by_env.append([concat(list(same)) for _, same in groupby(parts, _form)])
+        return by_env
 
-    def _flush(self) -> None:
-        """Staged steps become blocks; blocks that no running episode needs are let go."""
-        for block in _blocks_of(self._staged, self._clock, self._dtype):
-            self._blocks.append(block)
-            self._bytes += block.nbytes
-        self._clock += len(self._staged)
-        self._staged.clear()
-        oldest = min(episode.begin for episode in self._episodes)
-        while self._blocks and self._blocks[0].clock[-1] < oldest:
-            self._bytes -= self._blocks.popleft().nbytes
-        if self._bytes > self._sweep_at:
-            self._sweep()
-
-    def _sweep(self) -> None:
-        """Drop the rows of episodes that are over, and if that is not enough the oldest blocks."""
-        begin = np.array([episode.begin for episode in self._episodes])
-        swept = (block.part(block.clock >= begin[block.ids]) for block in self._blocks)
-        self._blocks = deque(block for block in swept if len(block.ids))
-        self._bytes = sum(block.nbytes for block in self._blocks)
-        while self._bytes > self._most_bytes * 3 // 4:
-            block = self._blocks.popleft()
-            self._bytes -= block.nbytes
-            for i in block.ids.tolist():
-                self._episodes[i].lost += 1
-        self._sweep_at = min(max(2 * self._bytes, _STAGED_BYTES), self._most_bytes)
-
-
-def _blocks_of(
-    staged: list[tuple[np.ndarray, Any, Any]], clock: int, dtype: Any
-) -> Iterator[_Block]:
-    """Runs of steps whose actions have the same form, each as one block."""
-    shapes = set(map(itemgetter(1), staged))
-    is_uniform = None not in shapes and len({shape[1:] for shape in shapes}) == 1
-    runs = [staged] if is_uniform else [list(run) for _, run in groupby(staged, _staged_form)]
-    for run in runs:
-        ids, shapes_of_run, actions = zip(*run, strict=True)
-        if shapes_of_run[0] is None:
-            columns = concat(actions)
-        else:
-            flat = np.frombuffer(b"".join(actions), dtype)
-            columns = flat.reshape(-1, *shapes_of_run[0][1:])
-        clocks, clock = np.arange(clock, clock + len(run)), clock + len(run)
-        if len(set(map(id, ids))) == 1:  # All envs step together, as they mostly do.
-            yield _Block(clocks.repeat(len(ids[0])), _tiled(ids[0], len(run)), columns)
-        else:
-            counts = list(map(len, ids))
-            yield _Block(clocks.repeat(counts), np.concatenate(ids).astype(np.int32), columns)
-
-
-def _tiled(ids: np.ndarray, times: int) -> np.ndarray:
-    return np.broadcast_to(ids.astype(np.int32), (times, len(ids))).ravel()
-
-
-def _staged_form(entry: tuple[np.ndarray, Any, Any]) -> Any:
-    _, shape, actions = entry
-    return _form(actions) if shape is None else shape[1:]
+    def _blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, Any]]:
+        """Clock, env ids and actions of all recorded rows; steps of one form at a time."""
+        for _, group in groupby(self._clocked(), lambda pair: _form(pair[1].columns)):
+            run = list(group)
+            clock = np.concatenate([np.full(len(step.ids), at) for at, step in run])
+            ids = np.concatenate([step.ids for _, step in run])
+            yield clock, ids, concat([step.columns for _, step in run])
 
 
 def _plain_parts(actions: list[Any], episode: _Episode) -> tuple[list[Any], dict[str, Any], str]:

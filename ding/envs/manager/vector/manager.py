@@ -198,13 +198,13 @@ class VectorEnvManager(EnvManager):
             return StepByEnv(ids, self._broken_step(ids, error))
         if slots.any_failures:
             self._set_failures([])
-        self._add_returns(ids, out.reward)
+        self._returns[slice(None) if ids is self._all_ids else ids] += out.reward
         self._ticks += 1
         self._obs = out.table
         reward = out.reward.astype(np.float32)
-        if self._rew_clip:
-            reward = reward.clip(-1.0, 1.0)
-        step = VecStep(out.obs, reward, out.done, out.info, out.truncated, out.abnormal, ids)
+        reward = reward.clip(-1.0, 1.0) if self._rew_clip else reward
+        abnormal = out.info.flags("abnormal")
+        step = VecStep(out.obs, reward, out.done, out.info, out.truncated, abnormal, ids)
         if True in out.done.tolist():
             self._end_episodes(step)
         self._join(out.fresh)
@@ -232,7 +232,12 @@ class VectorEnvManager(EnvManager):
         else:
             with self._deadline("step"):
                 out = simulators.step(asked, columns)
-        out = out._replace(reward=as_numbers(out.reward), abnormal=out.info.flags("abnormal"))
+        if out.reward.ndim > 1:
+            out = out._replace(reward=as_numbers(out.reward))
+            if (
+                out.reward.shape[1:] != self._returns.shape[1:]
+            ):  # The first rewards say their shape.
+                self._returns = np.zeros((self.env_num, *out.reward.shape[1:]))
         if out.reward.shape[:1] != ids.shape:
             raise RowError(f"rewards of {len(ids)} envs have the shape {out.reward.shape}")
         if has_nan(out.obs) or has_nan(out.reward):
@@ -241,7 +246,8 @@ class VectorEnvManager(EnvManager):
 
     def _reset_over(self, out: Outcome, ids: np.ndarray) -> Outcome:
         """Reset the envs whose episode is over, for simulators that do not do it themselves."""
-        ended = dict(zip(ids[out.done].tolist(), out.abnormal[out.done].tolist(), strict=True))
+        abnormal = out.info.flags("abnormal")[out.done].tolist()
+        ended = dict(zip(ids[out.done].tolist(), abnormal, strict=True))
         goes_on = [
             i
             for i in out.over
@@ -253,12 +259,6 @@ class VectorEnvManager(EnvManager):
         if not chosen:
             return out
         return out._replace(table=self._reset_some(chosen, goes_on), fresh=chosen)
-
-    def _add_returns(self, ids: np.ndarray, reward: np.ndarray) -> None:
-        if reward.shape[1:] != self._returns.shape[1:]:  # Rewards that are vectors.
-            self._returns = np.zeros((self.env_num, *reward.shape[1:]))
-        index: Any = slice(None) if ids is self._all_ids else ids
-        self._returns[index] += reward
 
     def _end_episodes(self, step: VecStep) -> None:
         for k in np.flatnonzero(step.done).tolist():

@@ -49,8 +49,6 @@ class Outcome(NamedTuple):
     """Envs, of all N, whose observation in `table` begins an episode."""
     over: Sequence[int]
     """Envs, of all N, that must be reset before their next step."""
-    abnormal: np.ndarray = np.zeros(0, dtype=bool)
-    """(n,) bool: the trajectory that leads here must be dropped."""
 
 
 class Simulators:

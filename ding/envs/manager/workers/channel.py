@@ -33,10 +33,9 @@ class Command(IntEnum):
     STEP_WITH = 2
     """The action is in the pickle."""
     RESET = 3
-    RENEW = 4
-    PREPARE = 5
-    CALL = 6
-    CLOSE = 7
+    PREPARE = 4
+    CALL = 5
+    CLOSE = 6
 
 
 class Answer(IntEnum):
@@ -85,34 +84,8 @@ def write_pickle(fd: int, pickled: bytes) -> None:
     write_all(fd, _SIZE.pack(len(pickled)) + pickled)
 
 
-class PickleReader:
-    """Reads pickles from a pipe that may end or stall at any byte."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._poll = select.poll()
-        self._poll.register(fd, select.POLLIN)
-
-    def read(self, timeout: float) -> Any:
-        """The next object; EOFError if its writer died, TimeoutError if nothing comes."""
-        (size,) = _SIZE.unpack(self._exactly(_SIZE.size, timeout))
-        return pickle.loads(self._exactly(size, timeout))
-
-    def _exactly(self, count: int, timeout: float) -> bytes:
-        parts = []
-        while count:
-            if not self._poll.poll(timeout * 1000):
-                raise TimeoutError
-            part = os.read(self._fd, min(count, 2**20))
-            if not part:
-                raise EOFError
-            parts.append(part)
-            count -= len(part)
-        return b"".join(parts)
-
-
-class CommandReader:
-    """The worker's end of its command pipe."""
+class PipeReader:
+    """Reads from a pipe that may end or stall at any byte."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -122,26 +95,17 @@ class CommandReader:
     def is_waiting(self) -> bool:
         return bool(self._poll.poll(0))
 
-    def read(self) -> Iterator[tuple[int, int, int, bytes]]:
-        """Kind, row, number and pickle of what was sent; nothing if the parent is gone."""
-        data, start = os.read(self._fd, _READ_BYTES), 0
-        while start < len(data):
-            if len(data) - start < COMMAND.size:
-                data, start = data[start:] + self._more(COMMAND.size - (len(data) - start)), 0
-            kind, row, size = COMMAND.unpack_from(data, start)
-            start += COMMAND.size
-            if kind == Command.STEP:
-                yield kind, row, size, b""
-                continue
-            if size > len(data) - start:
-                data, start = data[start:] + self._more(size - (len(data) - start)), 0
-            yield kind, row, 1, data[start : start + size]
-            start += size
+    def read_pickle(self, timeout: float) -> Any:
+        """The next object; EOFError if its writer died, TimeoutError if nothing comes."""
+        (size,) = _SIZE.unpack(self._exactly(_SIZE.size, timeout))
+        return pickle.loads(self._exactly(size, timeout))
 
-    def _more(self, count: int) -> bytes:
+    def _exactly(self, count: int, timeout: float | None = None) -> bytes:
         parts = []
         while count > 0:
-            part = os.read(self._fd, count)
+            if not self._poll.poll(None if timeout is None else timeout * 1000):
+                raise TimeoutError
+            part = os.read(self._fd, min(count, 2**20))
             if not part:
                 raise EOFError
             parts.append(part)
@@ -149,19 +113,45 @@ class CommandReader:
         return b"".join(parts)
 
 
+class CommandReader(PipeReader):
+    """The worker's end of its command pipe."""
+
+    def read(self) -> Iterator[tuple[int, int, int, bytes]]:
+        """Kind, row, number and pickle of what was sent; nothing if the parent is gone."""
+        data, start = os.read(self._fd, _READ_BYTES), 0
+        while start < len(data):
+            if len(data) - start < COMMAND.size:
+                data, start = data[start:] + self._exactly(COMMAND.size - (len(data) - start)), 0
+            kind, row, size = COMMAND.unpack_from(data, start)
+            start += COMMAND.size
+            if kind == Command.STEP:
+                yield kind, row, size, b""
+                continue
+            if size > len(data) - start:
+                data, start = data[start:] + self._exactly(size - (len(data) - start)), 0
+            yield kind, row, 1, data[start : start + size]
+            start += size
+
+
 def command(kind: Command, row: int, pickled: bytes = b"") -> bytes:
     return COMMAND.pack(kind, row, len(pickled)) + pickled
 
 
 def step_commands(rows: Iterable[int]) -> bytes:
-    """One record for every run of consecutive rows."""
-    runs: list[list[int]] = []
+    return b"".join(COMMAND.pack(Command.STEP, row, count) for row, count in runs(rows))
+
+
+def runs(rows: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """First row and length of every run of consecutive rows: each is one record."""
+    start = end = -1
     for row in rows:
-        if runs and sum(runs[-1]) == row:
-            runs[-1][1] += 1
-        else:
-            runs.append([row, 1])
-    return b"".join(COMMAND.pack(Command.STEP, row, count) for row, count in runs)
+        if row != end:
+            if end > start:
+                yield start, end - start
+            start = row
+        end = row + 1
+    if end > start:
+        yield start, end - start
 
 
 class ParentEnds:

@@ -78,19 +78,17 @@ class Supervisor:
                 self._begin_reset(slot, instance)
         self.settle()
 
-    def prepare(self, number: int) -> None:
+    def prepare(self, number: int, *, renew: bool = False) -> None:
         slot, instance = self.instances[number]
         seed = slot.seed_of(instance) if instance.seed_is_due else None
-        setup = EnvSetup(slot.reset_kwargs, seed, slot.dynamic_seed, slot.replay_path)
+        setup = EnvSetup(slot.reset_kwargs, seed, slot.dynamic_seed, slot.replay_path, renew)
         self.send(number, Command.PREPARE, pickle.dumps(setup))
 
-    def _begin_reset(self, slot: Slot, instance: Instance, *, renew: bool = False) -> None:
+    def _begin_reset(self, slot: Slot, instance: Instance) -> None:
         if slot.instance is instance:
             self.slots.enter(slot, EnvState.RESET)
         instance.is_reset = False
         self._note_reset(instance)
-        if renew:
-            self.send(instance.number, Command.RENEW)
         self.send(instance.number, Command.RESET)
 
     def _note_reset(self, instance: Instance) -> None:
@@ -197,8 +195,8 @@ class Supervisor:
     def _take_note(self) -> None:
         with self.slots.lock:
             self._take_answers()
-            for w in self.pool.dead():
-                self._replace_worker(w)
+            while self.pool.dead:
+                self._replace_worker(min(self.pool.dead))
             now = time.monotonic()
             if self._watchdog.is_due(now):
                 self._check_health(now)
@@ -221,7 +219,7 @@ class Supervisor:
     def _take_pickle(self, kind: int, number: int) -> None:
         w = self.pool.worker_of[number]
         try:
-            sent = self.pool.workers[w].reader.read(self._watchdog.answer_limit)
+            sent = self.pool.workers[w].reader.read_pickle(self._watchdog.answer_limit)
         except (EOFError, TimeoutError):
             self.pool.kill(w)  # Its sentinel tells the rest.
             return
@@ -287,15 +285,14 @@ class Supervisor:
 
     def _begin_again(self, slot: Slot, instance: Instance) -> None:
         """Reset an env that broke, as a new one if the config says so."""
-        renew = self._cfg["retry_type"] == "renew"
-        if renew:
-            self._renewed(instance.number)
-        self._begin_reset(slot, instance, renew=renew)
+        if self._cfg["retry_type"] == "renew":
+            self._renew(instance.number)
+        self._begin_reset(slot, instance)
 
-    def _renewed(self, number: int) -> None:
+    def _renew(self, number: int) -> None:
         slot, instance = self.instances[number]
         slot.renewed(instance)
-        self.prepare(number)
+        self.prepare(number, renew=True)
 
     def _check_health(self, now: float) -> None:
         """Give up on workers that take too long; look for dead ones that nobody told of."""
@@ -334,7 +331,7 @@ class Supervisor:
             else min(numbers, key=lambda n: (not self._steps_now(n), n not in self.resetting))
         )
         for number in numbers:
-            self._renewed(number)
+            self._renew(number)
         for number in numbers:
             told = timeout or f"its process {ending}"
             kind = "timeout" if timeout else "died"

@@ -33,6 +33,7 @@ from ding.envs.manager.workers.channel import (
     die_with,
     flags_of,
     pickled_info,
+    runs,
     write_all,
     write_pickle,
 )
@@ -58,6 +59,8 @@ class EnvSetup:
     seed: int | None
     dynamic_seed: bool | None
     replay_path: str | None
+    renew: bool = False
+    """Close the env that there is: the next reset makes a new one."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,8 @@ class EnvWorker:
         self._seeds: dict[int, tuple[int, bool | None]] = {}
         self._to_reset: deque[int] = deque()
         self._unwritten = bytearray()
-        self._run_start = self._run_end = 0
+        self._stored: list[int] = []
+        """Rows whose steps are in the block and not announced yet."""
 
     def _bind(self, block: SharedBlock, space: Any) -> None:
         self._rows = len(block["flags"])
@@ -215,7 +219,7 @@ class EnvWorker:
             self._store_info(row, done, info)
         else:
             self._flags[row] = done
-            self._announce(row)
+            self._stored.append(row)
         return done
 
     def _store_info(self, row: int, done: bool, info: Any) -> None:
@@ -224,7 +228,7 @@ class EnvWorker:
             self._info[row, : len(pickled)] = np.frombuffer(pickled, dtype=np.uint8)
             self._info_size[row] = len(pickled)
             self._flags[row] = flags_of(done, info) | HAS_INFO
-            self._announce(row)
+            self._stored.append(row)
         else:
             self._flags[row] = flags_of(done, info) | INFO_IN_PIPE
             self._send(Answer.STEP_WITH, row, pickle.dumps((None, pickled)))
@@ -255,7 +259,7 @@ class EnvWorker:
         ring[1:] = ring[:-1].copy()
         ring[0] = time.monotonic() - began
         if self._write_first is not None:
-            self._push(Answer.FIRST, row, 1)
+            self._push(Answer.FIRST, row)
             self._flush()
         else:
             self._send(Answer.FIRST_WITH, row, pickled)
@@ -279,15 +283,12 @@ class EnvWorker:
         if row in self._seeds:
             seed_env(env, *self._seeds.pop(row))
 
-    def _renew(self, row: int, _: bytes = b"") -> None:
-        env = self._envs.pop(row, None)
-        if env is not None:
-            self._begin(Phase.MAKE, row)
-            _close_quietly(env)
-
     def _prepare(self, row: int, pickled: bytes) -> None:
         setup: EnvSetup = pickle.loads(pickled)
         self._setups[row] = setup
+        if setup.renew and row in self._envs:
+            self._begin(Phase.MAKE, row)
+            _close_quietly(self._envs.pop(row))
         if setup.seed is not None:
             self._seeds[row] = (setup.seed, setup.dynamic_seed)
 
@@ -313,27 +314,18 @@ class EnvWorker:
             return look_up(env, args[0])
         return getattr(env, name)(*args)
 
-    def _announce(self, row: int) -> None:
-        """A step is ready; those of consecutive rows become one record."""
-        if row != self._run_end:
-            self._end_run()
-            self._run_start = row
-        self._run_end = row + 1
+    def _push(self, kind: Answer, row: int) -> None:
+        self._push_steps()
+        self._unwritten += ANSWER.pack(kind, self._incarnation, row, 1)
 
-    def _end_run(self) -> None:
-        if self._run_end > self._run_start:
-            start, count = self._run_start, self._run_end - self._run_start
-            self._run_start = self._run_end = 0
-            self._push(Answer.STEP, start, count)
-        self._run_start = self._run_end = 0
-
-    def _push(self, kind: Answer, row: int, count: int) -> None:
-        if kind != Answer.STEP:
-            self._end_run()
-        self._unwritten += ANSWER.pack(kind, self._incarnation, row, count)
+    def _push_steps(self) -> None:
+        """Records of the steps that were stored since the last call."""
+        for row, count in runs(self._stored):
+            self._unwritten += ANSWER.pack(Answer.STEP, self._incarnation, row, count)
+        self._stored.clear()
 
     def _flush(self) -> None:
-        self._end_run()
+        self._push_steps()
         if self._unwritten:
             data, self._unwritten = bytes(self._unwritten), bytearray()
             for start in range(0, 0 if self.abandoned else len(data), PIPE_BUF):
@@ -341,7 +333,7 @@ class EnvWorker:
 
     def _send(self, kind: Answer, row: int, pickled: bytes) -> None:
         """Announce first: the parent must be reading when a long pickle comes."""
-        self._push(kind, row, 1)
+        self._push(kind, row)
         self._running[self._index] = -1
         self._flush()
         if not self.abandoned:
@@ -355,7 +347,6 @@ class EnvWorker:
 _HANDLERS: dict[int, Callable[[EnvWorker, int, bytes], None]] = {
     Command.STEP_WITH: EnvWorker._step,
     Command.RESET: EnvWorker._reset,
-    Command.RENEW: EnvWorker._renew,
     Command.PREPARE: EnvWorker._prepare,
     Command.CALL: EnvWorker._call,
 }

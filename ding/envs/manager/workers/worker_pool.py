@@ -20,7 +20,7 @@ import cloudpickle  # type: ignore[import-untyped]
 from ding.envs.manager.workers.channel import (
     Command,
     ParentEnds,
-    PickleReader,
+    PipeReader,
     command,
     step_commands,
 )
@@ -119,7 +119,7 @@ class Worker:
     commands: int
     lifeline: int
     pickles: int
-    reader: PickleReader
+    reader: PipeReader
 
 
 class WorkerPool:
@@ -136,7 +136,8 @@ class WorkerPool:
         self._poll = select.poll()
         self._poll.register(self._answers, select.POLLIN)
         self._by_sentinel: dict[int, int] = {}
-        self._dead: set[int] = set()
+        self.dead: set[int] = set()
+        """Workers whose death was noticed and that were not restarted yet."""
         self.workers: list[Worker] = []
         self.closed = False
         atexit.register(self.shut_down)
@@ -179,7 +180,7 @@ class WorkerPool:
                 os.close(fd)
         self._by_sentinel[handle.sentinel] = w
         self._poll.register(handle.sentinel, select.POLLIN)
-        reader = PickleReader(pickle_in)
+        reader = PipeReader(pickle_in)
         return Worker(rows, incarnation, handle, command_out, life_out, pickle_in, reader)
 
     def send_steps(self, rows: list[int] | None) -> list[tuple[int, bytes]]:
@@ -218,7 +219,7 @@ class WorkerPool:
                 events = self._poll.poll(0)
         for fd, _ in events or self._poll.poll(timeout * 1000):
             if fd != self._answers and fd in self._by_sentinel:
-                self._dead.add(self._by_sentinel[fd])
+                self.dead.add(self._by_sentinel[fd])
 
     def answers(self) -> bytes:
         """Records that have arrived, maybe none."""
@@ -227,14 +228,9 @@ class WorkerPool:
         except BlockingIOError:
             return b""
 
-    def dead(self) -> set[int]:
-        """Workers that died since the last call."""
-        dead, self._dead = self._dead, set()
-        return dead
-
     def look_for_dead(self) -> None:
         """Find deaths that no sentinel tells of: another process may have inherited it."""
-        self._dead |= {w for w, worker in enumerate(self.workers) if worker.handle.join(0)}
+        self.dead |= {w for w, worker in enumerate(self.workers) if worker.handle.join(0)}
 
     def kill(self, w: int) -> str:
         """Make sure that a worker is gone; how it ended."""
@@ -246,6 +242,7 @@ class WorkerPool:
     def restart(self, w: int) -> None:
         """Start a new worker in place of one that is gone."""
         worker = self.workers[w]
+        self.dead.discard(w)
         self._poll.unregister(worker.handle.sentinel)
         self._by_sentinel.pop(worker.handle.sentinel)
         worker.handle.close()
