@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.config import at_least, within
 from ding.policy.dqn import DQNConfig, DQNPolicy
 from ding.policy.sql import SoftLearnConfig
@@ -47,8 +47,8 @@ class MDQNPolicy(DQNPolicy):
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         q = self._model(batch["obs"])["logit"]  # (B, A)
         with torch.no_grad():
-            target_q = usable(self._target.module(batch["obs"]))
-            next_q = usable(self._target.module(batch["next_obs"]))
+            target_q = masked_logits(self._target.module(batch["obs"]))
+            next_q = masked_logits(self._target.module(batch["next_obs"]))
         data = m_q_1step_td_data(
             q=q,
             target_q=target_q,

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ding.policy.acting import acting_model
-from ding.policy.actions import best_hybrid_action, hybrid_action, usable
+from ding.policy.actions import best_hybrid_action, hybrid_action, masked_logits
 from ding.policy.config import LearnConfig, at_least, unused
 from ding.policy.critics import slow_target, squared_td_loss
 from ding.policy.dqn import DQNCollectConfig, DQNConfig, DQNLearnConfig, DQNPolicy
@@ -134,7 +134,7 @@ class PDQNPolicy(DQNPolicy):
         args = target(obs, mode="compute_continuous")["action_args"]
         valued = self._valued(target, obs, args)
         picking = self._valued(self._model, obs, args) if self.cfg.learn.double_q else valued
-        best = usable(picking).argmax(dim=1, keepdim=True)
+        best = masked_logits(picking).argmax(dim=1, keepdim=True)
         return batch["reward"] + batch["discount"] * valued["logit"].gather(1, best).squeeze(1)
 
     def _args_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ding.model.actor_critic import VAC
 from ding.policy.acting import acting_model
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.actor_critic import (
     ActorCriticPolicy,
     AdvantageCollectConfig,
@@ -157,7 +157,7 @@ class PPGPolicy(ActorCriticPolicy):
         samples = {
             "obs": columns["obs"],
             "return": columns["return"] / scale,
-            "logit": usable(before),
+            "logit": masked_logits(before),
             "aux_value": before["value"],
             "value": self._critic(columns["obs"])["value"],
         }
@@ -172,7 +172,7 @@ class PPGPolicy(ActorCriticPolicy):
         learn = self.cfg.learn
         output = self._model(batch["obs"], mode="compute_actor_critic")
         data = ppg_data(
-            usable(output),
+            masked_logits(output),
             batch["logit"],
             torch.zeros(()),
             output["value"],

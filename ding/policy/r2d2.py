@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ding.policy.acting import epsilon_greedy
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.base import takes_all_envs
 from ding.policy.config import at_least, check_samples
 from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNOtherConfig, DQNPolicy
@@ -128,7 +128,7 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
         rescaled = self.cfg.learn.value_rescale
         next_q = self._unrolled(self._target.module, obs, batch)
         judge = q if self.cfg.learn.double_q else next_q
-        best = usable({"logit": judge, "action_mask": mask_of(obs)}).argmax(dim=-1)
+        best = masked_logits({"logit": judge, "action_mask": mask_of(obs)}).argmax(dim=-1)
         value = picked(next_q, best)  # (T + 1, B)
         if rescaled:
             value = value_inv_transform(value)

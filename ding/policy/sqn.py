@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.dqn import DQNCollectConfig, DQNOtherConfig, EpsConfig
 from ding.policy.sql import SQLConfig, SQLLearnConfig, SQLPolicy
 from ding.policy.temperature import Temperature
@@ -111,7 +111,7 @@ class SQNPolicy(SQLPolicy):
         td_error = q.gather(2, index).squeeze(-1) - target  # (2, B)
         weight = batch.get("weight")
         squared = td_error.square() if weight is None else weight * td_error.square()
-        log_pi = torch.log_softmax(usable(output).detach() / batch["alpha"], dim=-1)
+        log_pi = torch.log_softmax(masked_logits(output).detach() / batch["alpha"], dim=-1)
         metrics = {
             "q_value": q.detach().mean(),
             "target_q_value": target.mean(),
@@ -122,7 +122,7 @@ class SQNPolicy(SQLPolicy):
 
     @torch.no_grad()
     def _target_q(self, batch: Batch) -> Tensor:
-        next_q = usable(self._target.module(batch["next_obs"]))  # the smaller of two
+        next_q = masked_logits(self._target.module(batch["next_obs"]))  # the smaller of two
         return batch["reward"] + batch["discount"] * soft_value(next_q, batch["alpha"])
 
     def _monitor_vars_learn(self) -> list[str]:
