@@ -1,4 +1,4 @@
-"""Networks, the wrappers that sample from them, and their NumPy twins."""
+"""Networks, the wrappers that sample from them, and their forward in NumPy."""
 
 from __future__ import annotations
 
