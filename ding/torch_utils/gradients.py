@@ -69,7 +69,7 @@ def _zero_if(grads: Sequence[Tensor], flag: Tensor) -> None:
 
 @dataclass(frozen=True)
 class GradientLimit:
-    """What a `*_clip_type` or `*_ignore_type` with its options says."""
+    """A `*_clip_type` or `*_ignore_type` with its options."""
 
     kind: str | None
     value: float | None = None
