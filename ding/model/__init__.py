@@ -1,4 +1,4 @@
-"""Networks, the wrappers that sample from them, and their NumPy twins."""
+"""Networks, the wrappers that sample from them, and their forward in NumPy."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ __all__ = [
 ]
 
 _HYBRID: dict[type[nn.Module], type[nn.Module]] = {VAC: HybridVAC, QAC: HybridQAC}
-"""What `action_space='hybrid'` makes of a model."""
+"""Models for `action_space='hybrid'`, by the model that the config names."""
 
 
 def get_model_cls(cfg: Mapping[str, Any]) -> Any:

@@ -21,29 +21,16 @@ from ding.torch_utils.network import Activation, TwinMLP, mlp, orthogonal_
 from ding.utils.errors import ConfigError, nearest
 
 
-class ModalNetwork(nn.Module):
-    """Calls `compute_*` by mode and looks inside `{'obs': ..., 'action_mask': ...}`."""
-
-    modes: tuple[str, ...] = ("compute_actor", "compute_critic")
-
-    def __init__(self, obs_shape: ObsShape) -> None:
-        super().__init__()
-        self.wraps_obs = wraps_obs(obs_shape)
-
-    def forward(self, x: Any, mode: str = "compute_actor") -> dict[str, Any]:
-        if mode not in self.modes:
-            name = type(self).__name__
-            raise ValueError(f"{name} has no mode '{mode}'{nearest(mode, self.modes)}")
-        return getattr(self, mode)(x)
-
-    def _obs(self, x: Any) -> Any:
-        return split_mask(x, self.wraps_obs)[0]
-
-    def _with_mask(self, output: dict[str, Any], x: Any) -> dict[str, Any]:
-        return {**output, **split_mask(x, self.wraps_obs)[1]}
+def run_mode(model: nn.Module, mode: str, x: Any) -> dict[str, Any]:
+    """`model.<mode>(x)`, if that is one of its modes."""
+    modes: tuple[str, ...] = model.modes  # type: ignore[assignment]
+    if mode not in modes:
+        name = type(model).__name__
+        raise ValueError(f"{name} has no mode '{mode}'{nearest(mode, modes)}")
+    return getattr(model, mode)(x)
 
 
-class ActorCritic(ModalNetwork):
+class ActorCritic(nn.Module):
     """Policy and state value; the encoder is shared or one for each."""
 
     modes = ("compute_actor", "compute_critic", "compute_actor_critic")
@@ -52,19 +39,28 @@ class ActorCritic(ModalNetwork):
     critic_encoder: Encoder
     critic_head: RegressionHead
 
+    def __init__(self, obs_shape: ObsShape) -> None:
+        super().__init__()
+        self.wraps_obs = wraps_obs(obs_shape)
+
+    def forward(self, x: Any, mode: str = "compute_actor") -> dict[str, Any]:
+        return run_mode(self, mode, x)
+
     def compute_actor(self, x: Any) -> dict[str, Any]:
-        return self._with_mask(self._policy(self.actor_encoder(self._obs(x))), x)
+        obs, mask = split_mask(x, self.wraps_obs)
+        return {**self._policy(self.actor_encoder(obs)), **mask}
 
     def compute_critic(self, x: Any) -> dict[str, Any]:
-        return {"value": self._value(self.critic_encoder(self._obs(x)))}
+        obs, _ = split_mask(x, self.wraps_obs)
+        return {"value": self._value(self.critic_encoder(obs))}
 
     def compute_actor_critic(self, x: Any) -> dict[str, Any]:
-        obs = self._obs(x)
+        obs, mask = split_mask(x, self.wraps_obs)
         features = self.actor_encoder(obs)
         output = self._policy(features)
         shared = self.share_encoder
         output["value"] = self._value(features if shared else self.critic_encoder(obs))
-        return self._with_mask(output, x)
+        return {**output, **mask}
 
     @abstractmethod
     def _policy(self, features: Tensor) -> dict[str, Any]: ...
@@ -146,11 +142,18 @@ class VAC(ActorCritic):
         return output if self.action_space == "discrete" else {"logit": output}
 
 
-class ActionValueNetwork(ModalNetwork):
+class ActionValueNetwork(nn.Module):
     """Policy and the values of actions, by one critic or by two."""
 
     modes: tuple[str, ...] = ("compute_actor", "compute_critic", "compute_critics")
     twin_critic: bool
+
+    def __init__(self, obs_shape: ObsShape) -> None:
+        super().__init__()
+        self.wraps_obs = wraps_obs(obs_shape)
+
+    def forward(self, x: Any, mode: str = "compute_actor") -> dict[str, Any]:
+        return run_mode(self, mode, x)
 
     def compute_critic(self, x: Any) -> dict[str, Any]:
         """{'q_value': values}, with two critics {'q_value': [values, values]}."""
@@ -221,7 +224,8 @@ class QAC(ActionValueNetwork):
         )
 
     def compute_actor(self, x: Any) -> dict[str, Any]:
-        output = self.actor_head(encoded(self.actor_encoder, self._obs(x)))
+        obs, _ = split_mask(x, self.wraps_obs)
+        output = self.actor_head(encoded(self.actor_encoder, obs))
         return (
             {"action": output["pred"]} if self.action_space == "regression" else {"logit": output}
         )
@@ -280,11 +284,13 @@ class DiscreteQAC(ActionValueNetwork):
         self.critic_head = critic_of([size, *hidden, *n_action], twin_critic, activation, norm_type)
 
     def compute_actor(self, x: Any) -> dict[str, Any]:
-        return self._with_mask(self.actor_head(encoded(self.actor_encoder, self._obs(x))), x)
+        obs, mask = split_mask(x, self.wraps_obs)
+        return {**self.actor_head(encoded(self.actor_encoder, obs)), **mask}
 
     def _q_values(self, x: Any) -> Tensor:
         """obs -> (B, A) or (2, B, A)."""
-        return self.critic_head(encoded(self.critic_encoder, self._obs(x)))
+        obs, _ = split_mask(x, self.wraps_obs)
+        return self.critic_head(encoded(self.critic_encoder, obs))
 
 
 def _check_action_space(action_space: str, valid: tuple[str, ...]) -> None:

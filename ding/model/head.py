@@ -167,11 +167,17 @@ class MultiHead(nn.Module):
         return {key: [output[key] for output in outputs] for key in outputs[0]}
 
 
-def discrete_head_for(
-    action_shape: Sequence[int], hidden_size: int, dueling: bool = False, **head_kwargs: Any
+def head_for(
+    head_cls: type[nn.Module], action_shape: Sequence[int], hidden_size: int, **head_kwargs: Any
 ) -> nn.Module:
     """One head for a single discrete action, a `MultiHead` for several."""
-    head_cls = DuelingHead if dueling else DiscreteHead
     if len(action_shape) == 1:
         return head_cls(hidden_size, action_shape[0], **head_kwargs)
     return MultiHead(head_cls, hidden_size, action_shape, **head_kwargs)
+
+
+def discrete_head_for(
+    action_shape: Sequence[int], hidden_size: int, dueling: bool = False, **head_kwargs: Any
+) -> nn.Module:
+    head_cls = DuelingHead if dueling else DiscreteHead
+    return head_for(head_cls, action_shape, hidden_size, **head_kwargs)

@@ -12,14 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ding.model.action_mask import split_mask, wraps_obs
 from ding.model.actor_critic import (
     ActionValueNetwork,
     ActorCritic,
-    ModalNetwork,
     critic_of,
     encoded,
     encoder_pair,
     encoders_of,
+    run_mode,
 )
 from ding.model.encoder import ObsShape, encoder_for, shape_of, size_of
 from ding.model.head import (
@@ -142,9 +143,10 @@ class HybridQAC(ActionValueNetwork):
         self.critic_head = critic_of(sizes, twin_critic, activation, norm_type)
 
     def compute_actor(self, x: Any) -> dict[str, Any]:
-        features = encoded(self.actor_encoder, self._obs(x))
+        obs, mask = split_mask(x, self.wraps_obs)
+        features = encoded(self.actor_encoder, obs)
         output = self.type_head(features)
-        return self._with_mask({**output, "action_args": self.args_head(features)["pred"]}, x)
+        return {**output, "action_args": self.args_head(features)["pred"], **mask}
 
     def _q_values(self, x: Mapping[str, Any]) -> Tensor:
         """{'obs', 'action', 'logit'} -> (B,) or (2, B)."""
@@ -153,12 +155,13 @@ class HybridQAC(ActionValueNetwork):
             types = x["logit"].softmax(dim=-1)
         else:
             types = one_hot(action["action_type"], self.n_type)
-        features = encoded(self.critic_encoder, self._obs(x["obs"]))
+        obs, _ = split_mask(x["obs"], self.wraps_obs)
+        features = encoded(self.critic_encoder, obs)
         parts = [features, action["action_args"], types]
         return self.critic_head(torch.cat(parts, dim=-1)).squeeze(-1)
 
 
-class PDQN(ModalNetwork):
+class PDQN(nn.Module):
     """Arguments from a network of their own, then Q-values of the types given them.
 
     https://arxiv.org/abs/1810.06394. With `multi_pass` each type is valued with its own arguments
@@ -180,7 +183,8 @@ class PDQN(ModalNetwork):
         multi_pass: bool = False,
         action_mask: Sequence[Sequence[int]] | None = None,
     ) -> None:
-        super().__init__(obs_shape)
+        super().__init__()
+        self.wraps_obs = wraps_obs(obs_shape)
         n_type, n_arg = hybrid_sizes(action_shape)
         if multi_pass != (action_mask is not None):
             raise ConfigError("multi_pass and action_mask belong together: set both or none")
@@ -209,7 +213,7 @@ class PDQN(ModalNetwork):
         )
 
     def forward(self, x: Any, mode: str = "compute_continuous") -> dict[str, Any]:
-        return super().forward(x, mode)
+        return run_mode(self, mode, x)
 
     def continuous_parameters(self) -> list[nn.Parameter]:
         """Parameters that `compute_continuous` trains."""
@@ -217,17 +221,19 @@ class PDQN(ModalNetwork):
 
     def compute_continuous(self, x: Any) -> dict[str, Any]:
         """obs -> {'action_args': (B, M)}."""
-        return {"action_args": self.args_head(self.args_encoder(self._obs(x)))["pred"]}
+        obs, _ = split_mask(x, self.wraps_obs)
+        return {"action_args": self.args_head(self.args_encoder(obs))["pred"]}
 
     def compute_discrete(self, x: Mapping[str, Any]) -> dict[str, Any]:
         """{'state' or 'obs', 'action_args'} -> {'logit': (B, K), 'action_args': (B, M)}."""
         state, args = x["state"] if "state" in x else x["obs"], x["action_args"]
-        features = self.encoder(self._obs(state))
+        obs, action_mask = split_mask(state, self.wraps_obs)
+        features = self.encoder(obs)
         if self.args_mask is None:
             logit = self.head(torch.cat([features, args], dim=-1))["logit"]
         else:
             logit = self._each_alone(features, args, self.args_mask)
-        return self._with_mask({"logit": logit, "action_args": args}, state)
+        return {"logit": logit, "action_args": args, **action_mask}
 
     def _each_alone(self, features: Tensor, args: Tensor, mask: Tensor) -> Tensor:
         """Type k valued with the arguments of k, the others zero: one pass over (B, K, ...)."""

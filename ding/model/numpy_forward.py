@@ -75,8 +75,11 @@ class NumpyForward:
         self._pointers: list[int] = []
 
     def __call__(self, x: Any) -> Any:
-        if [table[name].data_ptr() for table, name in self._slots] != self._pointers:
-            self._bind()
+        try:
+            if [table[name].data_ptr() for table, name in self._slots] != self._pointers:
+                self._bind()
+        except (KeyError, AttributeError):  # A parameter is gone, or became None.
+            self._forget()
         kind = (x.shape[1:], x.dtype) if type(x) is np.ndarray else _kind(x)
         key = (kind, self._model.training)
         function = self._functions.get(key)
@@ -117,7 +120,7 @@ class NumpyForward:
         try:
             for program in self._programs:
                 program.bind()
-        except UnsupportedError:  # They are of another kind than those that were traced.
+        except UnsupportedError:  # Weights of another kind than those that were traced.
             self._forget()
         self._pointers = [table[name].data_ptr() for table, name in self._slots]
 
@@ -130,7 +133,7 @@ def _items(x: Any) -> list[tuple[Any, Any]] | None:
 
 
 def _kind(x: Any) -> Any:
-    """All of an observation but the number of its rows and what is in them."""
+    """Structure, shapes without the rows, and dtypes of an observation: what a program is for."""
     if isinstance(x, np.ndarray):
         return x.shape[1:], x.dtype
     items = _items(x)
@@ -161,13 +164,13 @@ def sampled(x: Any, n_row: int, seed: int) -> Any:
 
 
 def _same(found: Any, wanted: Any) -> bool:
-    pairs = list(zip(leaves(found), leaves(wanted), strict=True))
-    return all(
-        mine.shape == theirs.shape
-        and mine.dtype == theirs.dtype
-        and np.allclose(mine, theirs, 0, _TOLERANCE * (1.0 + np.abs(theirs).max(initial=0.0)))
-        for mine, theirs in pairs
-    )
+    for mine, theirs in zip(leaves(found), leaves(wanted), strict=True):
+        if (mine.shape, mine.dtype) != (theirs.shape, theirs.dtype):
+            return False
+        scale = 1.0 + np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0)
+        if not np.allclose(mine, theirs, 0, _TOLERANCE * scale, equal_nan=True):
+            return False
+    return True
 
 
 class BoundProgram:
@@ -221,6 +224,8 @@ class _Record(NamedTuple):
 def _record(model: nn.Module, forward: Forward, x: Any, n_row: int) -> _Record:
     if any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()):
         raise UnsupportedError("hooks")
+    if not all(parameter.is_cpu for parameter in model.parameters()):
+        raise UnsupportedError("another device")
     inputs = tree_map(as_tensor, sampled(x, n_row, seed=n_row))
     found = list(leaves(inputs))
     recorder = Recorder(OPERATIONS, [*found, *model.parameters(), *model.buffers()])

@@ -81,7 +81,7 @@ class Program:
     def fresh(
         self, source: str, *operands: Value, shape: Shape, dtype: np.dtype = FLOAT32
     ) -> Value:
-        """What an expression makes of its operands, in memory of its own."""
+        """Result of an expression, in memory of its own."""
         target = self._value(shape, dtype)
         self.steps.append(Step(target, source, operands))
         return target
@@ -124,7 +124,7 @@ class Program:
     # --- source --------------------------------------------------------------------------------
 
     def source(self, unpack: Sequence[str], output: Any) -> tuple[str, str]:
-        """What binds the views and constants, and the function `forward(x)`."""
+        """Statements that bind views and constants, and the function `forward(x)`."""
         last_use = self._last_use(output)
         bound, body = [], list(unpack)
         for i, step in enumerate(self.steps):

@@ -14,8 +14,8 @@ from torch import nn
 from ding.model.action_mask import split_mask
 from ding.model.actor_critic import VAC, DiscreteQAC
 from ding.model.dqn import QNetwork
-from ding.model.encoder import ObsShape, encoder_for, shape_of, size_of
-from ding.model.head import ReparameterizationHead, discrete_head_for
+from ding.model.encoder import ObsShape, size_of
+from ding.model.head import DiscreteHead, ReparameterizationHead
 from ding.torch_utils.network import Activation
 from ding.utils.errors import ConfigError, nearest
 
@@ -35,27 +35,25 @@ class PG(QNetwork):
         norm_type: str | None = None,
         sigma_type: str = "independent",
     ) -> None:
-        super().__init__(obs_shape)
+        super().__init__(obs_shape, encoder_hidden_size_list, activation, norm_type)
         spaces = ("discrete", "continuous")
         if action_space not in spaces:
             raise ConfigError(
                 f"unknown action_space '{action_space}'{nearest(action_space, spaces)}"
             )
         self.action_space = action_space
-        encoder = encoder_for(obs_shape, encoder_hidden_size_list, activation, norm_type)
-        self.encoder = encoder
         options: dict[str, Any] = {
             "layer_num": head_layer_num,
             "activation": activation,
             "norm_type": norm_type,
-            "in_size": encoder.output_size,
         }
-        size = head_hidden_size or encoder.output_size
         if action_space == "discrete":
-            self.head = discrete_head_for(shape_of(action_shape, "action_shape"), size, **options)
+            self.head = self._new_head(DiscreteHead, action_shape, head_hidden_size, **options)
         else:
             n_action = size_of(action_shape, "action_shape")
-            self.head = ReparameterizationHead(size, n_action, sigma_type=sigma_type, **options)
+            options["sigma_type"] = sigma_type
+            head_cls = ReparameterizationHead
+            self.head = self._new_head(head_cls, n_action, head_hidden_size, **options)
 
     def forward(self, x: Any, **head_options: Any) -> dict[str, Any]:
         output = super().forward(x, **head_options)

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from ding.model.dqn import DQN, QNetwork
-from ding.model.encoder import ObsShape, encoder_for, shape_of, size_of
+from ding.model.encoder import ObsShape, size_of
 from ding.model.head import MultiHead
 from ding.model.value_head import (
     BranchingHead,
@@ -27,40 +27,7 @@ from ding.torch_utils.network import Activation
 from ding.utils.errors import ConfigError
 
 
-class _HeadedNetwork(QNetwork):
-    """An encoder and a head of `head_cls` for one action, or one for each of several."""
-
-    head_cls: type[nn.Module]
-
-    def __init__(
-        self,
-        obs_shape: ObsShape,
-        action_shape: int | Sequence[int],
-        encoder_hidden_size_list: Sequence[int] = (128, 128, 64),
-        head_hidden_size: int | None = None,
-        head_layer_num: int = 1,
-        activation: Activation = "relu",
-        norm_type: str | None = None,
-        **head_options: Any,
-    ) -> None:
-        super().__init__(obs_shape)
-        encoder = encoder_for(obs_shape, encoder_hidden_size_list, activation, norm_type)
-        self.encoder = encoder
-        n_action = shape_of(action_shape, "action_shape")
-        head_options |= {
-            "layer_num": head_layer_num,
-            "activation": activation,
-            "norm_type": norm_type,
-            "in_size": encoder.output_size,
-        }
-        hidden_size = head_hidden_size or encoder.output_size
-        if len(n_action) == 1:
-            self.head = self.head_cls(hidden_size, n_action[0], **head_options)
-        else:
-            self.head = MultiHead(self.head_cls, hidden_size, n_action, **head_options)
-
-
-class C51DQN(_HeadedNetwork):
+class C51DQN(QNetwork):
     """{'logit': (B, A), 'distribution': (B, A, K)}, https://arxiv.org/abs/1707.06887."""
 
     head_cls: type[nn.Module] = DistributionHead
@@ -81,9 +48,14 @@ class C51DQN(_HeadedNetwork):
     ) -> None:
         """`noise` None leaves it to the head."""
         noisy: dict[str, Any] = {} if noise is None else {"noise": noise}
-        super().__init__(
-            *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
-            *(activation, norm_type),
+        super().__init__(obs_shape, encoder_hidden_size_list, activation, norm_type)
+        self.head = self._new_head(
+            self.head_cls,
+            action_shape,
+            head_hidden_size,
+            layer_num=head_layer_num,
+            activation=activation,
+            norm_type=norm_type,
             v_min=v_min,
             v_max=v_max,
             n_atom=n_atom,
@@ -97,10 +69,8 @@ class RainbowDQN(C51DQN):
     head_cls = RainbowHead
 
 
-class QRDQN(_HeadedNetwork):
+class QRDQN(QNetwork):
     """{'logit': (B, A), 'q': (B, A, N), 'tau': (B, N, 1)}, https://arxiv.org/abs/1710.10044."""
-
-    head_cls = QRDQNHead
 
     def __init__(  # noqa: PLR0913 (established constructor)
         self,
@@ -113,14 +83,19 @@ class QRDQN(_HeadedNetwork):
         activation: Activation = "relu",
         norm_type: str | None = None,
     ) -> None:
-        super().__init__(
-            *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
-            *(activation, norm_type),
+        super().__init__(obs_shape, encoder_hidden_size_list, activation, norm_type)
+        self.head = self._new_head(
+            QRDQNHead,
+            action_shape,
+            head_hidden_size,
+            layer_num=head_layer_num,
+            activation=activation,
+            norm_type=norm_type,
             num_quantiles=num_quantiles,
         )
 
 
-class IQN(_HeadedNetwork):
+class IQN(QNetwork):
     """{'logit': (B, A), 'q': (N, B, A), 'quantiles': (N * B, 1)}, https://arxiv.org/abs/1806.06923."""
 
     head_cls: type[nn.Module] = QuantileHead
@@ -137,9 +112,14 @@ class IQN(_HeadedNetwork):
         activation: Activation = "relu",
         norm_type: str | None = None,
     ) -> None:
-        super().__init__(
-            *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
-            *(activation, norm_type),
+        super().__init__(obs_shape, encoder_hidden_size_list, activation, norm_type)
+        self.head = self._new_head(
+            self.head_cls,
+            action_shape,
+            head_hidden_size,
+            layer_num=head_layer_num,
+            activation=activation,
+            norm_type=norm_type,
             num_quantiles=num_quantiles,
             quantile_embedding_size=quantile_embedding_size,
         )
@@ -167,11 +147,9 @@ class BDQ(QNetwork):
         norm_type: str | None = None,
         activation: Activation = "relu",
     ) -> None:
-        super().__init__(obs_shape)
-        encoder = encoder_for(obs_shape, encoder_hidden_size_list, activation, norm_type)
-        self.encoder = encoder
+        super().__init__(obs_shape, encoder_hidden_size_list, activation, norm_type)
         self.head = BranchingHead(
-            head_hidden_size or encoder.output_size,
+            head_hidden_size or self.encoder.output_size,
             size_of(num_branches, "num_branches"),
             action_bins_per_branch,
             layer_num,
@@ -179,7 +157,7 @@ class BDQ(QNetwork):
             v_layer_num,
             activation=activation,
             norm_type=norm_type,
-            in_size=encoder.output_size,
+            in_size=self.encoder.output_size,
         )
 
 

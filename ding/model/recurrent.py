@@ -151,7 +151,7 @@ class NGU(DRQN):
 
 
 def _delayed(x: Tensor) -> Tensor:
-    """What was there one step before; nothing (-1 for actions, 0 for rewards) at the first."""
+    """Values of one step before; nothing (-1 for actions, 0 for rewards) at the first."""
     nothing = 0 if x.is_floating_point() else -1
     return torch.cat([torch.full_like(x[:1], nothing), x[:-1]])
 

@@ -8,6 +8,7 @@ actions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,9 @@ from ding.model.wrapper import IModelWrapper
 from ding.torch_utils.distribution import categorical_sample
 
 Eps = float | Tensor | Mapping[int, float] | Sequence[float]
+Output = dict[str, Any]
+Pick = Callable[[Tensor, Tensor | None], Tensor]
+"""Logits and a mask to actions."""
 
 
 def argmax(logit: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -45,7 +49,7 @@ def mixed(action: Tensor, random_action: Tensor, eps: Eps) -> Tensor:
     return torch.where(draws < threshold, random_action, action)
 
 
-def each_head(pick: Callable[[Tensor, Tensor | None], Tensor], logit: Any, mask: Any) -> Any:
+def each_head(pick: Pick, logit: Any, mask: Any) -> Any:
     """`pick` for one head, or for each in a list of heads."""
     if isinstance(logit, Tensor):
         return pick(logit, mask)
@@ -62,8 +66,45 @@ def _reparam(logit: Any) -> Tensor:
     return mu + sigma * torch.randn_like(mu)
 
 
+def _hybrid(action_type: Any, action_args: Any) -> dict[str, Any]:
+    return {"action_type": action_type, "action_args": action_args}
+
+
+# --- choices: from a model's output to actions ---------------------------------------------------
+
+
+def _greedy(output: Output) -> Any:
+    return each_head(argmax, output["logit"], output.get("action_mask"))
+
+
+def _sampled(output: Output, alpha: float = 1.0) -> Any:
+    pick = partial(multinomial, alpha=alpha)
+    return each_head(pick, output["logit"], output.get("action_mask"))
+
+
+def _explored(output: Output, exploit: Pick, eps: Eps) -> Any:
+    def pick(logit: Tensor, mask: Tensor | None) -> Tensor:
+        return mixed(exploit(logit, mask), uniform(logit, mask), eps)
+
+    return each_head(pick, output["logit"], output.get("action_mask"))
+
+
+def _eps_greedy(output: Output, eps: Eps) -> Any:
+    return _explored(output, argmax, eps)
+
+
+def _eps_sampled(output: Output, eps: Eps, alpha: float = 1.0) -> Any:
+    return _explored(output, partial(multinomial, alpha=alpha), eps)
+
+
+# --- wrappers ------------------------------------------------------------------------------------
+
+
 class _SampleWrapper(IModelWrapper):
     """Adds `action` to a copy of the model's output; subclasses say how it is chosen."""
+
+    _own_kwargs: tuple[str, ...] = ()
+    """Options of a call that are for the choice and not for the model."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         choice = {key: kwargs.pop(key) for key in self._own_kwargs if key in kwargs}
@@ -71,15 +112,13 @@ class _SampleWrapper(IModelWrapper):
         output["action"] = self._action(output, **choice)
         return output
 
-    _own_kwargs: tuple[str, ...] = ()
-
-    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+    def _action(self, output: Output, **choice: Any) -> Any:
         raise NotImplementedError
 
 
 class ArgmaxSampleWrapper(_SampleWrapper):
-    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
-        return each_head(argmax, output["logit"], output.get("action_mask"))
+    def _action(self, output: Output, **choice: Any) -> Any:
+        return _greedy(output)
 
 
 class MultinomialSampleWrapper(_SampleWrapper):
@@ -87,91 +126,77 @@ class MultinomialSampleWrapper(_SampleWrapper):
 
     _own_kwargs = ("alpha",)
 
-    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
-        alpha = choice.get("alpha", 1.0)
-        pick = _at_temperature(alpha)
-        return each_head(pick, output["logit"], output.get("action_mask"))
-
-
-def _at_temperature(alpha: float) -> Callable[[Tensor, Tensor | None], Tensor]:
-    return lambda logit, mask: multinomial(logit, mask, alpha)
+    def _action(self, output: Output, **choice: Any) -> Any:
+        return _sampled(output, **choice)
 
 
 class EpsGreedySampleWrapper(_SampleWrapper):
     """Greedy, but with probability `eps` (at the call, a number or one per row) uniform."""
 
-    _own_kwargs: tuple[str, ...] = ("eps",)
+    _own_kwargs = ("eps",)
 
-    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
-        eps = choice["eps"]
-
-        def pick(logit: Tensor, mask: Tensor | None) -> Tensor:
-            return mixed(self._exploit(logit, mask, **choice), uniform(logit, mask), eps)
-
-        return each_head(pick, output["logit"], output.get("action_mask"))
-
-    def _exploit(self, logit: Tensor, mask: Tensor | None, **choice: Any) -> Tensor:
-        return argmax(logit, mask)
+    def _action(self, output: Output, **choice: Any) -> Any:
+        return _eps_greedy(output, **choice)
 
 
-class EpsGreedyMultinomialSampleWrapper(EpsGreedySampleWrapper):
+class EpsGreedyMultinomialSampleWrapper(_SampleWrapper):
     """Samples from softmax(logit / alpha), but with probability `eps` uniformly."""
 
     _own_kwargs = ("eps", "alpha")
 
-    def _exploit(self, logit: Tensor, mask: Tensor | None, **choice: Any) -> Tensor:
-        return multinomial(logit, mask, choice.get("alpha", 1.0))
+    def _action(self, output: Output, **choice: Any) -> Any:
+        return _eps_sampled(output, **choice)
 
 
 class DeterministicSampleWrapper(_SampleWrapper):
     """The mean of the Gaussian."""
 
-    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+    def _action(self, output: Output, **choice: Any) -> Any:
         return _mu_sigma(output["logit"])[0]
 
 
 class ReparamSampleWrapper(_SampleWrapper):
     """A draw from the Gaussian through which gradients flow."""
 
-    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+    def _action(self, output: Output, **choice: Any) -> Any:
         return _reparam(output["logit"])
 
 
-class HybridArgmaxSampleWrapper(ArgmaxSampleWrapper):
+class HybridArgmaxSampleWrapper(_SampleWrapper):
     """Greedy action type together with the model's action arguments."""
 
-    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
-        return _hybrid(super()._action(output, **choice), output["action_args"])
+    def _action(self, output: Output, **choice: Any) -> Any:
+        return _hybrid(_greedy(output), output["action_args"])
 
 
-class HybridEpsGreedySampleWrapper(EpsGreedySampleWrapper):
-    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
-        return _hybrid(super()._action(output, **choice), output["action_args"])
+class HybridEpsGreedySampleWrapper(_SampleWrapper):
+    _own_kwargs = ("eps",)
+
+    def _action(self, output: Output, **choice: Any) -> Any:
+        return _hybrid(_eps_greedy(output, **choice), output["action_args"])
 
 
-class HybridEpsGreedyMultinomialSampleWrapper(EpsGreedyMultinomialSampleWrapper):
-    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
-        return _hybrid(super()._action(output, **choice), output["action_args"])
+class HybridEpsGreedyMultinomialSampleWrapper(_SampleWrapper):
+    _own_kwargs = ("eps", "alpha")
+
+    def _action(self, output: Output, **choice: Any) -> Any:
+        return _hybrid(_eps_sampled(output, **choice), output["action_args"])
 
 
 class HybridReparamMultinomialSampleWrapper(_SampleWrapper):
     """Action type and arguments both drawn from {'action_type': logit, 'action_args': Gaussian}."""
 
-    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+    def _action(self, output: Output, **choice: Any) -> Any:
         logit = output["logit"]
         action_type = each_head(multinomial, logit["action_type"], output.get("action_mask"))
         return _hybrid(action_type, _reparam(logit["action_args"]))
 
 
 class HybridDeterministicArgmaxSampleWrapper(_SampleWrapper):
-    def _action(self, output: dict[str, Any], **choice: Any) -> Any:
+    def _action(self, output: Output, **choice: Any) -> Any:
         logit = output["logit"]
         action_type = each_head(argmax, logit["action_type"], output.get("action_mask"))
         return _hybrid(action_type, _mu_sigma(logit["action_args"])[0])
-
-
-def _hybrid(action_type: Any, action_args: Any) -> dict[str, Any]:
-    return {"action_type": action_type, "action_args": action_args}
 
 
 class CombinationArgmaxSampleWrapper(IModelWrapper):

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.actor_critic import ActorCriticPolicy
 from ding.policy.base import takes_all_envs
 from ding.policy.config import LearnConfig, PolicyConfig, at_least, one_of, unused, within
@@ -193,7 +193,7 @@ class ACERPolicy(ActorCriticPolicy):
 
 def _log_pi(model: nn.Module, obs: Any) -> Tensor:
     """Log-probabilities (T, B, A) of all actions."""
-    return torch.log_softmax(usable(model(obs, mode="compute_actor")), dim=-1)
+    return torch.log_softmax(masked_logits(model(obs, mode="compute_actor")), dim=-1)
 
 
 def _q_values(model: nn.Module, obs: Any) -> Tensor:

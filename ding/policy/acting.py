@@ -35,10 +35,10 @@ def eval_view(model: nn.Module) -> nn.Module:
 
 @cache
 def _use_one_blas_thread() -> None:
-    """What envs and policies multiply is small: NumPy's threads would only wait for each other.
+    """Limit NumPy to one thread: products of envs and policies are too small for several.
 
-    And for torch's: a frame of a game was scaled down in 780 us instead of 100. Not those of MKL,
-    which NumPy and torch may share: their number is set with torch's.
+    Threads would wait for each other and for torch's: a frame of a game was scaled down in 780 us
+    instead of 100. MKL is left alone, since torch may share it and sets its number of threads.
     """
     ThreadpoolController().select(internal_api="openblas").limit(limits=1)
 

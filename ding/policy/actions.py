@@ -147,7 +147,7 @@ def action_kind(action_space: str, action_shape: Any) -> ActionKind:
     return ACTION_KINDS[action_space]
 
 
-def usable(output: dict[str, Any]) -> Any:
+def masked_logits(output: dict[str, Any]) -> Any:
     """Logits of a network's output, kept low where its 'action_mask' allows no action.
 
     Works for arrays and tensors; of a hybrid action the type is masked.
@@ -172,7 +172,7 @@ def hybrid_action(
 ) -> dict[str, np.ndarray]:
     """Explore, in both parts of the action, with a network's values of types and arguments."""
     return acting.hybrid_epsilon_greedy(
-        usable(output),
+        masked_logits(output),
         output["action_args"],
         eps=eps,
         sigma=sigma,
@@ -182,5 +182,5 @@ def hybrid_action(
 
 
 def best_hybrid_action(output: dict[str, Any]) -> dict[str, np.ndarray]:
-    kind = usable(output).argmax(axis=1)
+    kind = masked_logits(output).argmax(axis=1)
     return {"action_type": kind, "action_args": output["action_args"]}

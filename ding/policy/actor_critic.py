@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from ding.policy.acting import acting_model
-from ding.policy.actions import ActionKind, action_kind, usable
+from ding.policy.actions import ActionKind, action_kind, masked_logits
 from ding.policy.base import Policy
 from ding.policy.config import CollectConfig, PolicyConfig
 from ding.rl_utils.adder import terminated
@@ -94,7 +94,7 @@ class ActorCriticPolicy(Policy):
         steps |= {name: np.asarray(steps[name]).astype(bool) for name in ("done", "truncated")}
         steps["end"] = ends_of(steps)
         if "logit" not in steps:
-            steps["logit"] = usable(self._actor_model(self._normalisers.seen(steps["obs"])))
+            steps["logit"] = masked_logits(self._actor_model(self._normalisers.seen(steps["obs"])))
         samples = columns_of(self._get_train_sample(Rows(steps)))
         if not length(samples):
             raise ValueError(f"{length(columns)} steps make no sample of {type(self).__name__}")
@@ -135,7 +135,7 @@ class ActorCriticPolicy(Policy):
 
     def _log_prob(self, output: dict[str, Any], action: Any) -> tuple[Tensor, Tensor]:
         """Log-probabilities and entropies, (B,) each, by what the network put out."""
-        return self._actions.log_prob_entropy(usable(output), action)
+        return self._actions.log_prob_entropy(masked_logits(output), action)
 
     # --- collecting ----------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class ActorCriticPolicy(Policy):
         output = self._actor(obs)
         logit = output["logit"]
         plain = type(logit) is np.ndarray and len(output) == 1  # most often: nothing to prepare
-        return logit if plain else usable(output)
+        return logit if plain else masked_logits(output)
 
     def _process_transition(
         self, obs: Any, policy_output: dict[str, Any], timestep: Any

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ding.policy.acting import sample_categorical
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.critics import critic_values
 from ding.policy.sac import SACPolicy
 from ding.rl_utils.td import at_action
@@ -57,15 +57,17 @@ class DiscreteSACPolicy(SACPolicy):
         return loss, {"entropy": -(prob * log_prob).sum(dim=-1).detach().mean()}
 
     def _log_probs(self, obs: Any) -> Tensor:
-        return torch.log_softmax(usable(self._model(obs, mode="compute_actor")), dim=-1)
+        return torch.log_softmax(masked_logits(self._model(obs, mode="compute_actor")), dim=-1)
 
     def _default_entropy(self) -> float:
         return 0.6 * math.log(self.cfg.model["action_shape"])
 
     def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": sample_categorical(usable(self._actor(obs)), self._rng)})
+        return ByEnv(
+            env_id, {"action": sample_categorical(masked_logits(self._actor(obs)), self._rng)}
+        )
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": usable(self._actor(obs)).argmax(axis=-1)})
+        return ByEnv(env_id, {"action": masked_logits(self._actor(obs)).argmax(axis=-1)})

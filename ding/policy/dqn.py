@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ding.policy.acting import acting_model, epsilon_greedy
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.base import Policy
 from ding.policy.config import (
     CollectConfig,
@@ -133,9 +133,9 @@ class DQNPolicy(Policy):
 
     @torch.no_grad()
     def _target_q(self, batch: Batch) -> Tensor:
-        q_value = usable(self._target.module(batch["next_obs"]))
+        q_value = masked_logits(self._target.module(batch["next_obs"]))
         double_q = self.cfg.learn.double_q
-        q_pick = usable(self._model(batch["next_obs"])) if double_q else q_value
+        q_pick = masked_logits(self._model(batch["next_obs"])) if double_q else q_value
         return double_q_target(batch["reward"], batch["discount"], q_pick=q_pick, q_value=q_value)
 
     @torch.no_grad()
@@ -143,7 +143,7 @@ class DQNPolicy(Policy):
         """Output of the target network for the next observation, and the best action there."""
         output = self._target.module(batch["next_obs"])
         picker = self._model(batch["next_obs"]) if self.cfg.learn.double_q else output
-        return output, usable(picker).argmax(dim=-1)
+        return output, masked_logits(picker).argmax(dim=-1)
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr", "total_loss", "q_value", "target_q_value"]
@@ -154,7 +154,7 @@ class DQNPolicy(Policy):
     def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
         env_id, obs = stacked_of(data)
         output = self._q(obs)
-        action = epsilon_greedy(usable(output), eps, self._rng, output.get("action_mask"))
+        action = epsilon_greedy(masked_logits(output), eps, self._rng, output.get("action_mask"))
         return ByEnv(env_id, {"action": action})
 
     def _init_eval(self) -> None:
@@ -162,7 +162,7 @@ class DQNPolicy(Policy):
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": usable(self._q(obs)).argmax(axis=-1)})
+        return ByEnv(env_id, {"action": masked_logits(self._q(obs)).argmax(axis=-1)})
 
     def _init_command(self) -> None:
         eps = self.cfg.other.eps

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.config import LearnConfig, at_least
 from ding.policy.distributional import QuantileLearnConfig, mean_and_metrics
 from ding.policy.dqn import DQNConfig, DQNPolicy
@@ -123,7 +123,7 @@ class FQFPolicy(DQNPolicy):
         output = self._target.module(batch["next_obs"], inner=False)
         double_q = self.cfg.learn.double_q
         picker = self._model(batch["next_obs"], inner=False) if double_q else output
-        return output, usable(picker).argmax(dim=-1)
+        return output, masked_logits(picker).argmax(dim=-1)
 
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), "quantile_loss", "fraction_loss", "entropy"]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ding.model.value_head import midpoints
 from ding.policy.acting import acting_model, eval_view
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.config import at_least
 from ding.policy.distributional import QuantileLearnConfig, mean_and_metrics
 from ding.policy.dqn import DQNConfig, DQNPolicy
@@ -67,7 +67,7 @@ class IQNPolicy(DQNPolicy):
         next_obs, tau = batch["next_obs"], batch["next_tau"]
         picker = self._model if self.cfg.learn.double_q else self._target.module
         even = midpoints(tau.shape[1], tau).unsqueeze(0)
-        action = usable(picker(next_obs, tau=even)).argmax(dim=-1)
+        action = masked_logits(picker(next_obs, tau=even)).argmax(dim=-1)
         return self._target.module(next_obs, tau=tau), action
 
     def _init_collect(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.config import at_least, within
 from ding.policy.dqn import DQNConfig, DQNPolicy
 from ding.policy.sql import SoftLearnConfig
@@ -54,8 +54,8 @@ class MDQNPolicy(DQNPolicy):
         q = self._model(batch["obs"])["logit"]  # (B, A)
         tau, alpha = self.cfg.entropy_tau, self.cfg.m_alpha
         with torch.no_grad():
-            target_q = usable(self._target.module(batch["obs"]))
-            next_q = usable(self._target.module(batch["next_obs"]))
+            target_q = masked_logits(self._target.module(batch["obs"]))
+            next_q = masked_logits(self._target.module(batch["next_obs"]))
             bonus = munchausen_bonus(target_q, batch["action"], tau)
             reward = batch["reward"] + alpha * bonus.clamp(-1, 0)
             target = td_target(reward, batch["discount"], soft_value(next_q, tau))

@@ -17,7 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ding.policy.actions import best_hybrid_action, hybrid_action, usable
+from ding.policy.actions import best_hybrid_action, hybrid_action, masked_logits
 from ding.policy.ddpg import DDPGConfig, DDPGPolicy, smoothed
 from ding.policy.dqn import DQNOtherConfig
 from ding.rl_utils.exploration import get_epsilon_greedy_fn
@@ -50,11 +50,11 @@ class PADDPGPolicy(DDPGPolicy):
     def _next_action(self, batch: Batch) -> Any:
         output = self._target.module(batch["next_obs"], mode="compute_actor")
         args = smoothed(output["action_args"], batch)
-        return {"action_type": usable(output).argmax(dim=-1), "action_args": args}
+        return {"action_type": masked_logits(output).argmax(dim=-1), "action_args": args}
 
     def _act(self, obs: Any) -> dict[str, Any]:
         output = self._model(obs, mode="compute_actor")
-        return {"action": {"action_args": output["action_args"]}, "logit": usable(output)}
+        return {"action": {"action_args": output["action_args"]}, "logit": masked_logits(output)}
 
     # --- acting --------------------------------------------------------------------------------
 

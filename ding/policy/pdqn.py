@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ding.policy.acting import acting_model
-from ding.policy.actions import best_hybrid_action, hybrid_action, usable
+from ding.policy.actions import best_hybrid_action, hybrid_action, masked_logits
 from ding.policy.config import LearnConfig, at_least, unused
 from ding.policy.critics import slow_target, squared_td_loss
 from ding.policy.dqn import DQNCollectConfig, DQNConfig, DQNLearnConfig, DQNPolicy
@@ -136,7 +136,10 @@ class PDQNPolicy(DQNPolicy):
         valued = self._valued(target, obs, args)
         picking = self._valued(self._model, obs, args) if self.cfg.learn.double_q else valued
         return double_q_target(
-            batch["reward"], batch["discount"], q_pick=usable(picking), q_value=valued["logit"]
+            batch["reward"],
+            batch["discount"],
+            q_pick=masked_logits(picking),
+            q_value=valued["logit"],
         )
 
     def _args_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ding.model.actor_critic import VAC
 from ding.policy.acting import acting_model
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.actor_critic import (
     ActorCriticPolicy,
     AdvantageCollectConfig,
@@ -156,7 +156,7 @@ class PPGPolicy(ActorCriticPolicy):
         samples = {
             "obs": columns["obs"],
             "return": columns["return"] / scale,
-            "logit": usable(before),
+            "logit": masked_logits(before),
             "aux_value": before["value"],
             "value": self._critic(obs)["value"],
         }
@@ -173,7 +173,7 @@ class PPGPolicy(ActorCriticPolicy):
         output = self._model(batch["obs"], mode="compute_actor_critic")
         clip = learn.clip_ratio if learn.value_clip else None
         aux_loss = value_loss(output["value"], batch["aux_value"], batch["return"], clip)
-        cloning_loss = categorical_kl(batch["logit"], usable(output)).mean()
+        cloning_loss = categorical_kl(batch["logit"], masked_logits(output)).mean()
         metrics = {"aux_loss": aux_loss.detach(), "bc_loss": cloning_loss.detach()}
         return aux_loss + learn.aux_bc_weight * cloning_loss, metrics
 

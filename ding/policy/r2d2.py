@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ding.policy.acting import epsilon_greedy
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.config import at_least, check_samples
 from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNOtherConfig, DQNPolicy
 from ding.policy.recurrent import (
@@ -135,7 +135,7 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
         learn = self.cfg.learn
         next_q = self._unrolled(self._target.module, obs, batch)
         judge = q if learn.double_q else next_q
-        best = usable({"logit": judge, "action_mask": mask_of(obs)}).argmax(dim=-1)
+        best = masked_logits({"logit": judge, "action_mask": mask_of(obs)}).argmax(dim=-1)
         value = at_action(next_q, best)  # (T + 1, B)
         if learn.value_rescale:
             value = value_inv_transform(value, learn.rescale_eps)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ding.policy.acting import eval_view
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.r2d2 import R2D2Policy, split_burn_in
 from ding.policy.recurrent import RecurrentActor
 from ding.utils.batch import Batch, tree_map
@@ -52,7 +52,7 @@ class _TransformerStep:
         with self._lock:
             core.reset_memory(state=self._joined(states))
             output = core(tree_map(lambda leaf: leaf.unsqueeze(0), obs))
-        return usable(output)[0], list(output["memory"].unbind(dim=2)), None
+        return masked_logits(output)[0], list(output["memory"].unbind(dim=2)), None
 
     def _joined(self, states: list[Any]) -> Tensor | None:
         known = next((state for state in states if state is not None), None)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ding.policy.acting import acting_model, eval_view
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.c51 import C51Config, C51Policy
 from ding.policy.dqn import DQNCollectConfig, DQNLearnConfig, DQNOtherConfig, EpsConfig
 from ding.torch_utils.noise import reset_noise
@@ -81,4 +81,4 @@ class RainbowPolicy(C51Policy):
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": usable(self._q_without_noise(obs)).argmax(axis=-1)})
+        return ByEnv(env_id, {"action": masked_logits(self._q_without_noise(obs)).argmax(axis=-1)})

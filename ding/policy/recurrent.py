@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.base import Policy
 from ding.torch_utils.data_helper import to_ndarray
 from ding.utils.batch import Batch, stack, tree_map
@@ -91,7 +91,7 @@ def recurrent_step(
     after = output["next_state"]
     zero = tree_map(torch.zeros_like, after[0])
     before = stack([zero if state is None else state for state in states])
-    return usable(output), after, before
+    return masked_logits(output), after, before
 
 
 def with_state(obs: Any, state: Any) -> dict[str, Any]:

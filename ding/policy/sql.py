@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ding.policy.acting import epsilon_greedy, with_gumbel_noise
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.config import at_least
 from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNPolicy
 from ding.rl_utils.td import soft_value, td_target
@@ -64,13 +64,13 @@ class SQLPolicy(DQNPolicy):
 
     @torch.no_grad()
     def _target_q(self, batch: Batch) -> Tensor:
-        next_q = usable(self._target.module(batch["next_obs"]))
+        next_q = masked_logits(self._target.module(batch["next_obs"]))
         return td_target(batch["reward"], batch["discount"], soft_value(next_q, self._alpha))
 
     def _forward_collect(self, data: Mapping[int, Any], eps: float = 0.0) -> Mapping[int, Any]:  # type: ignore[override]
         env_id, obs = stacked_of(data)
         output = self._q(obs)
-        logit = usable(output) / np.float32(self._alpha)
+        logit = masked_logits(output) / np.float32(self._alpha)
         action = epsilon_softmax(logit, eps, self._rng, output.get("action_mask"))
         return ByEnv(env_id, {"action": action})
 

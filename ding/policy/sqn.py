@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy.actions import usable
+from ding.policy.actions import masked_logits
 from ding.policy.config import LearnConfig, unused
 from ding.policy.critics import squared_td_loss
 from ding.policy.dqn import DQNCollectConfig, DQNOtherConfig, EpsConfig
@@ -114,12 +114,12 @@ class SQNPolicy(SQLPolicy):
         q = torch.stack(output["q_value"])  # (2, B, A)
         taken = at_action(q, batch["action"].expand(len(q), -1))  # (2, B)
         loss, metrics = squared_td_loss(taken, self._target_q(batch), batch.get("weight"))
-        entropy = categorical_entropy(usable(output).detach() / batch["alpha"])
+        entropy = categorical_entropy(masked_logits(output).detach() / batch["alpha"])
         return loss, {"q_value": q.detach().mean(), "entropy": entropy.mean(), **metrics}
 
     @torch.no_grad()
     def _target_q(self, batch: Batch) -> Tensor:
-        next_q = usable(self._target.module(batch["next_obs"]))  # the smaller of two
+        next_q = masked_logits(self._target.module(batch["next_obs"]))  # the smaller of two
         return td_target(batch["reward"], batch["discount"], soft_value(next_q, batch["alpha"]))
 
     def _monitor_vars_learn(self) -> list[str]:

@@ -39,7 +39,7 @@ def build_activation(activation: str, inplace: bool | None = None) -> nn.Module:
 
 
 def build_normalization(norm_type: str, dim: int | None = None) -> Callable[..., nn.Module]:
-    """What makes the norm from the number of channels, for (B, C) with `dim` 1, images with 2.
+    """Constructor of a norm from the number of channels, for (B, C) with `dim` 1, images with 2.
 
     'LN' on images normalises over channels and places together.
     """

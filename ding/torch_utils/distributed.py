@@ -37,11 +37,11 @@ class Group(ABC):
 
     @abstractmethod
     def average_(self, tensor: Tensor) -> None:
-        """The mean of what all members bring, in place."""
+        """Overwrite by the mean over all members."""
 
     @abstractmethod
     def broadcast_(self, tensor: Tensor) -> None:
-        """What rank 0 brings, in place."""
+        """Overwrite by the tensor of rank 0."""
 
     @abstractmethod
     def close(self) -> None:
@@ -139,12 +139,12 @@ class _Table:
 # --- meetings ------------------------------------------------------------------------------------
 
 _meetings: dict[str, Any] = {}
-"""Those that were opened in this process and are yet to be joined."""
+"""Groups that were opened in this process and are yet to be joined."""
 _numbers = itertools.count()
 
 
 def open_meeting(size: int, *, host: str = "127.0.0.1", in_threads: bool = False) -> str:
-    """What rank 0 gives to all, itself too, to join; `host` is its address, as others know it."""
+    """Value that rank 0 gives to all, itself too, to join; `host` is its address for others."""
     if in_threads:
         meeting = f"threads:{next(_numbers)}"
         _meetings[meeting] = _Table(size)
@@ -227,7 +227,7 @@ def use(group: Group | None) -> Iterator[None]:
 
 
 def own_rows(order: np.ndarray, batch_size: int) -> tuple[np.ndarray, int]:
-    """Of rows that all members have in the same `order`, what this one takes of every batch.
+    """Rows of this member in every batch, of those that all members have in the same `order`.
 
     And how many that are of each. All take as many: what is left of the last batch is dropped.
     """

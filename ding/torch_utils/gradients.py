@@ -69,7 +69,7 @@ def _zero_if(grads: Sequence[Tensor], flag: Tensor) -> None:
 
 @dataclass(frozen=True)
 class GradientLimit:
-    """What a `*_clip_type` or `*_ignore_type` with its options says."""
+    """A `*_clip_type` or `*_ignore_type` with its options."""
 
     kind: str | None
     value: float | None = None
@@ -170,22 +170,22 @@ class GradientLimits:
         limits = {"ignore": _limit_of(rest, "ignore", IGNORE_TYPES), "clip": clip}
         if rest:
             raise TypeError(f"{owner} has no option {', '.join(sorted(rest))}")
-        self._parts = {
+        self.parts = {
             name: GradientHistory(limit, parameters)
             for name, limit in limits.items()
             if limit.kind is not None
         }
 
     def apply_(self, grads: Sequence[Tensor]) -> None:
-        for part in self._parts.values():
+        for part in self.parts.values():
             part.apply_(grads)
 
     def state_dict(self) -> dict[str, Any]:
-        return {name: part.state_dict() for name, part in self._parts.items()}
+        return {name: part.state_dict() for name, part in self.parts.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what is there: a limit that is new starts watching now."""
-        for name, part in self._parts.items():
+        for name, part in self.parts.items():
             part.load_state_dict(state.get(name, {}))
 
 

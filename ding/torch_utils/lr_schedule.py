@@ -24,7 +24,7 @@ def lr_factor(
     gamma: float = 0.1,
     warmup: int = 0,
 ) -> float:
-    """What the learning rate is multiplied by after `progress` units of training.
+    """Factor of the learning rate after `progress` units of training.
 
     It rises linearly during `warmup` units. Then 'linear' and 'cosine' fall to `end` within `decay`
     units; 'step' multiplies by `gamma` every `decay` units, and stops at `end`.

@@ -35,6 +35,7 @@ class Adam(torch.optim.Adam):
     ) -> None:
         self._params = [p for p in params if p.requires_grad]
         self.flat = _flatten(self._params)
+        self._grad = cast(Tensor, self.flat.grad)
         self._grad_views = [p.grad for p in self._params]
         self.limits = GradientLimits([self.flat.data], type(self).__name__, gradient_options)
         super().__init__(
@@ -72,10 +73,6 @@ class Adam(torch.optim.Adam):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         self._update()
 
-    @property
-    def _grad(self) -> Tensor:
-        return cast(Tensor, self.flat.grad)
-
     def _update(self) -> None:
         """`step` without the hooks and profiling that torch wraps it in."""
         grad, state, group = self._grad, self.state[self.flat], self.param_groups[0]
@@ -83,7 +80,8 @@ class Adam(torch.optim.Adam):
             learners = current()
             if learners is not None:
                 learners.average_(grad)
-            self.limits.apply_([grad])
+            if self.limits.parts:
+                self.limits.apply_([grad])
             # Private, since the public forms cost more than 3 % of an update of DQN (1.05 ms): this
             # takes 54 us, `torch.optim.adam.adam` 88, `torch.optim.Adam.step` 150.
             state["step"] += 1

@@ -21,7 +21,7 @@ AnyState = State | Sequence[State | None] | None
 
 
 class Recurrent(nn.Module):
-    """What the layers share: states in any form, and episodes that begin inside a sequence."""
+    """Base of the layers: states in any form, and episodes that begin inside a sequence."""
 
     keys: tuple[str, ...] = ("h", "c")
 

@@ -299,6 +299,24 @@ def test_weights_of_another_kind_go_to_torch_and_come_back():
     np.testing.assert_allclose(run(OBS), wanted, atol=0.05)
 
 
+def test_a_parameter_that_is_taken_away_is_noticed():
+    model = nn.Sequential(nn.Linear(4, 2))
+    run = NumpyForward(model)
+    run(OBS)
+    model[0].bias = None
+    assert_same(model(torch.from_numpy(OBS)), run(OBS))
+    nn.utils.parametrizations.weight_norm(model[0])
+    assert_same(model(torch.from_numpy(OBS)), run(OBS))
+
+
+def test_weights_that_are_not_finite_give_what_torch_gives():
+    model = nn.Linear(4, 2)
+    with torch.no_grad():
+        model.bias[0] = float("nan")
+    found = in_numpy(model)(OBS)
+    assert np.isnan(found[:, 0]).all() and np.isfinite(found[:, 1]).all()
+
+
 def test_new_noise_is_seen():
     model = RainbowDQN(4, 3, [16])
     run = in_numpy(model)
@@ -372,6 +390,7 @@ def hooked(module):
         (nn.Sequential(nn.ReLU(inplace=True)), "has not made itself"),
         (IQN(4, 2, [8]), "does not know"),  # draws fractions
         (nn.Linear(4, 60_000), "large"),
+        (nn.Linear(4, 2, device="meta"), "another device"),
     ],
 )
 def test_anything_else_is_left_to_torch(module, reason):

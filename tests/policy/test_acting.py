@@ -4,7 +4,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 
 from ding.model import DQN
-from ding.policy import acting
+from ding.policy import DQNPolicy, acting
 from ding.policy.acting import (
     acting_model,
     epsilon_greedy,
@@ -13,6 +13,8 @@ from ding.policy.acting import (
     sample_categorical,
 )
 from ding.policy.sql import epsilon_softmax
+from ding.utils.batch import Rows
+from policy.fakes import batch_of
 
 
 def blas_threads() -> list[int]:
@@ -119,3 +121,17 @@ def test_log_probabilities_of_continuous_actions_add_up_over_the_last_axis() -> 
     mu, sigma = np.zeros((N_ENV, N_AGENT, 4)), np.ones((N_ENV, N_AGENT, 4))
     found = acting.gaussian_log_prob(mu, sigma, mu)
     assert found == pytest.approx(np.full((N_ENV, N_AGENT), -2 * np.log(2 * np.pi)))
+
+
+@pytest.mark.parametrize("fields", [["learn", "collect"], ["collect", "learn"]])
+def test_acting_follows_learning_in_whatever_order_modes_are_made(fields: list[str]) -> None:
+    model = DQN(3, 4, encoder_hidden_size_list=[16])
+    cfg = dict(type="dqn", model=dict(obs_shape=3, action_shape=4), learn=dict(learning_rate=0.1))
+    policy = DQNPolicy(cfg, model=model, enable_field=fields)
+    batch = batch_of("dqn")
+    before = policy._q(batch["obs"])["logit"]
+    policy.learn_mode.forward(Rows(batch))
+    with torch.no_grad():
+        wanted = model(torch.from_numpy(batch["obs"]))["logit"].numpy()
+    np.testing.assert_allclose(policy._q(batch["obs"])["logit"], wanted, atol=1e-5)
+    assert not np.allclose(before, wanted, atol=1e-3)

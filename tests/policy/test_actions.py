@@ -14,7 +14,7 @@ from torch.distributions import Categorical, Independent, Normal
 from ding.envs import BaseEnv, BaseEnvManager, BaseEnvTimestep
 from ding.pipeline.spaces import fit_model_to_env
 from ding.policy import PPOPolicy
-from ding.policy.actions import ACTION_KINDS, action_kind, usable
+from ding.policy.actions import ACTION_KINDS, action_kind, masked_logits
 from ding.utils.batch import ByEnv, stacked_of, tree_map
 from ding.utils.errors import ConfigError
 from ding.utils.seed import set_pkg_seed
@@ -89,12 +89,12 @@ def test_masked_actions_are_never_taken(as_tensor: bool) -> None:
     logit, mask = normal(6, 4), np.tile(np.array([1, 0, 1, 0], dtype=np.int8), (6, 1))
     output = {"logit": logit, "action_mask": mask}
     if as_tensor:
-        found = usable(tree_map(torch.from_numpy, output))
+        found = masked_logits(tree_map(torch.from_numpy, output))
         assert float(Categorical(logits=found).probs[:, [1, 3]].sum()) == 0
         _, entropy = ACTION_KINDS["discrete"].log_prob_entropy(found, torch.zeros(6).long())
         assert torch.isfinite(entropy).all()
         return
-    found = usable(output)
+    found = masked_logits(output)
     assert found.dtype == np.float32
     assert np.array_equal(found[:, [0, 2]], logit[:, [0, 2]])
     for _ in range(20):
@@ -104,10 +104,10 @@ def test_masked_actions_are_never_taken(as_tensor: bool) -> None:
 def test_mask_of_other_kinds() -> None:
     mask = np.ones((50, 3), dtype=np.int8)
     mask[:, 1] = 0
-    found = usable({"logit": LOGITS["hybrid"], "action_mask": mask})
+    found = masked_logits({"logit": LOGITS["hybrid"], "action_mask": mask})
     assert (found["action_type"][:, 1] < -1e7).all()
     with pytest.raises(ConfigError, match="action_mask"):
-        usable({"logit": LOGITS["continuous"], "action_mask": mask})
+        masked_logits({"logit": LOGITS["continuous"], "action_mask": mask})
 
 
 # --- PPO on an env whose best action is known ----------------------------------------------------
