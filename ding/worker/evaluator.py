@@ -16,6 +16,7 @@ from ding.utils.batch import ByEnv, stacked_of
 from ding.utils.errors import ConfigError, nearest
 from ding.utils.log import WorkerLog, table
 from ding.utils.registry import SERIAL_EVALUATOR_REGISTRY, class_of
+from ding.worker.collector.episodes import scalar_reward
 from ding.worker.collector.ready import (
     can_overlap,
     check_alive,
@@ -201,7 +202,7 @@ class BaseSerialEvaluator:
         while not monitor.is_finished():
             step = self._step(active, policy_kwargs)
             ids = step.env_id
-            total[ids] += step.reward
+            total[ids] += scalar_reward(step.reward)
             length[ids] += 1
             for k in np.flatnonzero(step.done | step.abnormal).tolist():
                 i = int(ids[k])

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ding.envs.base_env import VecStep
-from ding.utils.batch import Rows
+from ding.utils.batch import Rows, concat
 from ding.worker.collector.base import ISerialCollector, attribute_of
 
 
@@ -64,7 +64,7 @@ class EpisodeCollector(ISerialCollector):
         self._advance(enough, policy_kwargs or {}, active)
         self._log_progress(train_iter)
         if self._cfg.get_train_sample:
-            return [sample for episode in episodes for sample in episode]
+            return _joined(episodes)
         return episodes
 
     def _wanted(self, n_episode: int | None) -> int:
@@ -94,3 +94,10 @@ class EpisodeCollector(ISerialCollector):
         if self._cfg.reward_shaping:
             episode = self._env.reward_shaping(env_id, episode)
         return self._policy.get_train_sample(episode) if self._cfg.get_train_sample else episode
+
+
+def _joined(episodes: list[Any]) -> list[Any]:
+    """Samples of all episodes in one list: columns stay columns, a policy's own rows stay rows."""
+    if all(isinstance(samples, Rows) for samples in episodes):
+        return Rows(concat([samples.columns for samples in episodes if len(samples)] or [{}]))
+    return [sample for samples in episodes for sample in samples]

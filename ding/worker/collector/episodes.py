@@ -10,6 +10,11 @@ import numpy as np
 from ding.envs.base_env import VecStep
 
 
+def scalar_reward(reward: np.ndarray) -> np.ndarray:
+    """(N,): the sum over each env's reward where it is a vector."""
+    return reward if reward.ndim == 1 else reward.reshape(len(reward), -1).sum(axis=1)
+
+
 class EpisodeLog:
     """The episodes that the envs are in, and the last ones that ended."""
 
@@ -31,7 +36,7 @@ class EpisodeLog:
 
     def add(self, step: VecStep, index: Any) -> list[int]:
         """Count one step of each env at `index`; the ids of those whose episodes are over."""
-        self._return[index] += step.reward
+        self._return[index] += scalar_reward(step.reward)
         self.length[index] += 1
         if True not in step.done.tolist():
             return []
