@@ -9,7 +9,8 @@ import numpy as np
 
 from ding.envs.base_env import VecStep
 from ding.utils.batch import Rows, concat
-from ding.worker.collector.base import ISerialCollector, attribute_of
+from ding.worker.collector.base import ISerialCollector
+from ding.worker.collector.recorder import attribute_of
 
 
 class EpisodeCollector(ISerialCollector):
@@ -46,11 +47,11 @@ class EpisodeCollector(ISerialCollector):
         policy_kwargs: Mapping[str, Any] | None = None,
     ) -> list[Any]:
         """A list of `n_episode` episodes, each a list of transitions."""
-        self._check_ready()
+        self._check_complete()
         n_episode = self._wanted(n_episode)
         self._begin_anew()
-        left = n_episode - self._env.env_num
-        active = np.ones(self._env.env_num, dtype=bool)
+        left = n_episode - self._env_num
+        active = np.ones(self._env_num, dtype=bool)
         episodes: list[Any] = []
 
         def enough(step: VecStep) -> bool:
@@ -71,9 +72,9 @@ class EpisodeCollector(ISerialCollector):
         n_episode = self._n_episode if n_episode is None else n_episode
         if n_episode is None:
             raise RuntimeError("how many episodes? pass n_episode, or set policy.collect.n_episode")
-        if n_episode < self._env.env_num:
+        if n_episode < self._env_num:
             raise ValueError(
-                f"n_episode = {n_episode} is less than the {self._env.env_num} envs; use fewer envs"
+                f"n_episode = {n_episode} is less than the {self._env_num} envs; use fewer envs"
             )
         return n_episode
 
@@ -83,7 +84,7 @@ class EpisodeCollector(ISerialCollector):
         begun = np.flatnonzero(self._episodes.length > 0)
         if len(begun):
             self._env.reset(dict.fromkeys(begun.tolist()))
-            self._episodes.begin_in(begun)
+            self._episodes.begin_in(begun.tolist())
         self._store.clear()
 
     def _take_episode(self, env_id: int, train_iter: int) -> Any:
