@@ -69,7 +69,7 @@ class ISerialCollector(ABC):
         return default_config_of(cls)
 
     @abstractmethod
-    def collect(self, *args: Any, **kwargs: Any) -> list[Any]: ...
+    def collect(self, *args: Any, **kwargs: Any) -> Any: ...
 
     # --- swapping envs and policies ------------------------------------------------------------
 
@@ -117,10 +117,7 @@ class ISerialCollector(ABC):
         if self._env is None:
             raise RuntimeError("set an env first: reset_env(env_manager)")
         if policy is not None:
-            if not hasattr(policy, "process_transition"):
-                raise TypeError(
-                    f"a collector needs a collect mode (policy.collect_mode), got {type(policy)}"
-                )
+            self._check_mode(policy)
             self._policy = policy
             self._recorder.set_policy(policy)
         self._check_complete()
@@ -129,6 +126,12 @@ class ISerialCollector(ABC):
         self._policy.reset()
         self._recorder.clear()
         self._forget()
+
+    def _check_mode(self, policy: Any) -> None:
+        if not hasattr(policy, "process_transition"):
+            raise TypeError(
+                f"a collector needs a collect mode (policy.collect_mode), got {type(policy)}"
+            )
 
     def _check_complete(self) -> None:
         for name, part in (("env", self._env), ("policy", self._policy)):
@@ -236,7 +239,7 @@ class ISerialCollector(ABC):
 
     def number_episodes_from(self, first: int) -> None:
         """Let episode ids begin here; those of several collectors of one buffer must differ."""
-        self._episodes.number_from(first)
+        self._recorder.number_episodes_from(first)
 
     def take_statistics(self) -> dict[str, Any]:
         """Statistics for the policy's normalisers, gathered since the last call."""

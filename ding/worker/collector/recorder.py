@@ -53,6 +53,9 @@ class Recorder:
         # Each step says which episode it is of, and which step there.
         self._links_steps = attribute_of(policy, "links_steps", False)
 
+    def number_episodes_from(self, first: int) -> None:
+        self.episodes.number_from(first)
+
     def clear(self) -> None:
         """Forget the stored steps; those that are under way will be stale."""
         self.partial.mark_stale()
@@ -126,7 +129,8 @@ class Recorder:
         # An env may be lost with the process of another one, while it only waits.
         n_step = int(acted_for[step.abnormal].sum())
         self.envstep += n_step
-        self.dropped_steps += n_step + self.drop_episodes(broken.tolist())
+        self.dropped_steps += n_step + self.cut_episodes(broken.tolist())
+        self._policy.reset(broken.tolist())
         self.partial.pop_stale(broken)
         self._log.info(f"abnormal step in env {broken.tolist()}: their episodes are dropped")
         # After a failure (`error` says which) the manager has reset the env; others need it here.
@@ -136,10 +140,12 @@ class Recorder:
             self._env.reset(dict.fromkeys(unreset))
         return steps_at(step, np.flatnonzero(~step.abnormal))
 
-    def drop_episodes(self, seats: list[int]) -> int:
-        """Forget the episodes that these seats are in; returns how many stored steps that were."""
+    def cut_episodes(self, seats: list[int]) -> int:
+        """Forget the episodes that these seats are in; returns how many stored steps that were.
+
+        Steps that follow are those of other episodes.
+        """
         self.episodes.begin_in(seats)
-        self._policy.reset(seats)
         return sum(self.store.drop_unfinished(seat) for seat in seats)
 
     def _drop_stale(self, step: VecStep) -> VecStep:
