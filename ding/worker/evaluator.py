@@ -16,12 +16,13 @@ from ding.utils.batch import ByEnv, stacked_of
 from ding.utils.errors import ConfigError, nearest
 from ding.utils.log import WorkerLog, table
 from ding.utils.registry import SERIAL_EVALUATOR_REGISTRY, class_of
-from ding.worker.collector.ready import (
+from ding.worker.collector.recorder import summed_reward
+from ding.worker.collector.waiting_envs import (
+    await_obs,
     can_overlap,
     check_alive,
     check_answered,
     only_active,
-    ready_of,
 )
 
 # Seconds until a manager whose envs step out of turn is looked at again.
@@ -199,7 +200,7 @@ class BaseSerialEvaluator:
         while not monitor.is_finished():
             step = self._step(active, policy_kwargs)
             ids = step.env_id
-            total[ids] += step.reward
+            total[ids] += step.reward if step.reward.ndim == 1 else summed_reward(step.reward)
             length[ids] += 1
             for k in np.flatnonzero(step.done | step.abnormal).tolist():
                 i = int(ids[k])
@@ -216,7 +217,7 @@ class BaseSerialEvaluator:
     def _step(self, active: np.ndarray, policy_kwargs: Mapping[str, Any]) -> VecStep:
         """Steps of envs that still play, as they come; at least one."""
         if not can_overlap(self._env):
-            actions = self._actions(ready_of(self._env, active), policy_kwargs)
+            actions = self._actions(await_obs(self._env, active), policy_kwargs)
             step: VecStep = self._env.step(actions).stacked
             check_answered(self._env, actions.ids, step.env_id)
             return step

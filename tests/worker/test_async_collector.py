@@ -17,7 +17,7 @@ from ding.envs import BaseEnvManager, create_env_manager
 from ding.utils.batch import ByEnv
 from ding.utils.errors import ConfigError
 from ding.worker import BaseSerialEvaluator, EpisodeCollector, SampleCollector
-from ding.worker.collector.ready import check_alive, ready_of
+from ding.worker.collector.waiting_envs import await_obs, check_alive
 from worker.async_fakes import CountingManager, OutOfTurnManager, ScriptedManager, scripted
 from worker.fakes import RowsPolicy, StepLogEnv, dqn, manager_of
 from worker.test_collector import assert_same_samples, brute_force, logs_of, ppo
@@ -37,8 +37,7 @@ def collector_of(
 
 
 def n_waiting(collector: Any) -> int:
-    surplus = collector._surplus
-    return 0 if surplus is None else len(surplus["obs"])
+    return collector._sampler.available
 
 
 # --- samples -------------------------------------------------------------------------------------
@@ -63,9 +62,8 @@ def test_off_policy_samples_are_those_of_the_raw_steps(
         assert_same_samples(got, logs, nstep)
         # Nothing is lost, not even what was under way at the end of a collect.
         ready = sum(len(brute_force(log, nstep)) for log in logs)
-        part = collector._samples(0)
-        left = n_waiting(collector) + (0 if part is None else len(part["obs"]))
-        assert len(got) + left == ready
+        collector._sampler.make(0)
+        assert len(got) + n_waiting(collector) == ready
 
 
 def test_steps_under_way_come_with_the_next_collect() -> None:
@@ -168,7 +166,7 @@ def test_on_policy_steps_are_shared_out_evenly_at_the_end() -> None:
         assert count.max() <= 3
 
 
-def test_reset_policy_disowns_what_is_under_way() -> None:
+def test_steps_under_way_are_stale_after_reset_policy() -> None:
     policy = dqn()
     with collector_of(scripted(8), policy) as collector:
         collector.collect(4, policy_kwargs=EXPLORE)
@@ -209,7 +207,7 @@ def test_state_keeps_what_was_under_way() -> None:
     got: list[Any] = []
     while not collector._env.in_flight:  # A thread may not have acted yet.
         got += collector.collect(11, policy_kwargs=EXPLORE)
-        collector._turns.settle()
+        collector._overlapped._threads.wait_idle()
     state = collector.state_dict()
     assert collector._env.in_flight == 0
     assert state["envstep"] == sum(map(len, logs_of(collector)))
@@ -273,11 +271,11 @@ def test_auto_overlaps_a_policy_that_waits() -> None:
     env = scripted(4, single=True)
     with SampleCollector(env=env, policy=mode._replace(forward=forward)) as collector:
         samples = collector.collect(60, policy_kwargs=EXPLORE)
-        assert collector._turns.threads > 1
+        assert collector._overlapped.threads > 1
         assert_same_samples(samples, logs_of(collector), 1)
         collector.reset_policy(mode)
         collector.collect(60, policy_kwargs=EXPLORE)
-        assert collector._turns.threads == 1
+        assert collector._overlapped.threads == 1
 
 
 def test_overlap_setting_is_checked() -> None:
@@ -382,7 +380,7 @@ def test_nothing_that_can_play_is_told() -> None:
     check_alive(env)
     with pytest.raises(RuntimeError, match="no env can go on"):
         while True:
-            obs = ready_of(env)
+            obs = await_obs(env)
             env.step(ByEnv(obs.ids, np.zeros(len(obs.ids), dtype=np.int64)))
     env.close()
 
@@ -418,9 +416,9 @@ def test_real_managers_out_of_turn(kind: str, tmp_path: Any) -> None:
         assert len(set(rewards(got))) == 90
         # No step is missing: those of an env are numbered by its rewards.
         collector.state_dict()
-        part, surplus = collector._samples(0), collector._surplus
-        rest = [p["reward"] for p in (part, surplus) if p is not None]
-        numbers = np.sort(np.concatenate([rewards(got), *rest]).astype(int))
+        collector._sampler.make(0)
+        rest = collector._sampler.hand_out(None) if n_waiting(collector) else []
+        numbers = np.sort(np.array(rewards(got) + rewards(rest)).astype(int))
         assert numbers.size == collector.envstep
         for i in range(4):
             own = numbers[numbers // 1000 == i + 1] % 1000

@@ -11,7 +11,7 @@ import torch
 from ding.policy import PolicyFactory, PPOPolicy
 from ding.utils.errors import ConfigError
 from ding.worker import EpisodeCollector, SampleCollector, create_serial_collector
-from ding.worker.collector.ready import only_active
+from ding.worker.collector.waiting_envs import only_active
 from worker.fakes import BackwardsPolicy, OldStylePolicy, RowsPolicy, dqn, manager_of
 
 GAMMA = 0.9
@@ -92,8 +92,7 @@ def test_off_policy_samples_are_those_of_the_raw_steps(
         assert_same_samples(got, logs, nstep)
         # Nothing is lost: what has not come yet is waiting in the collector.
         ready = sum(len(brute_force(log, nstep)) for log in logs)
-        surplus = collector._surplus
-        assert len(got) + (0 if surplus is None else len(surplus["obs"])) == ready
+        assert len(got) + collector._sampler.available == ready
 
 
 @pytest.mark.parametrize("nstep", [1, 3])
@@ -113,7 +112,7 @@ def test_default_n_sample_is_the_policys() -> None:
 def test_drop_extra_false_hands_out_everything() -> None:
     with collector_of(8) as collector:
         assert len(collector.collect(n_sample=3, drop_extra=False)) == 8
-        assert collector._surplus is None
+        assert collector._sampler.available == 0
 
 
 def ppo(n_sample: int = 8) -> PPOPolicy:
@@ -359,8 +358,7 @@ def test_traj_len_inf_hands_out_whole_episodes_only() -> None:
     with collector_of(2, policy, lengths=(5,), truncate=()) as collector:
         got = [*collector.collect(n_sample=4), *collector.collect(n_sample=16)]
         assert_same_samples(got, logs_of(collector), 1)
-        surplus = collector._surplus
-        n = len(got) + (0 if surplus is None else len(surplus["obs"]))
+        n = len(got) + collector._sampler.available
         finished = sum(
             sum(s["episode"] < log[-1]["episode"] or log[-1]["done"] for s in log)
             for log in logs_of(collector)

@@ -6,6 +6,7 @@ from ding.worker.collector.base import (
     get_serial_collector_cls,
 )
 from ding.worker.collector.episode import EpisodeCollector
+from ding.worker.collector.players import PlayersCollector
 from ding.worker.collector.sample import SampleCollector
 
 SampleSerialCollector = SampleCollector
@@ -15,6 +16,7 @@ __all__ = [
     "EpisodeCollector",
     "EpisodeSerialCollector",
     "ISerialCollector",
+    "PlayersCollector",
     "SampleCollector",
     "SampleSerialCollector",
     "create_serial_collector",

@@ -1,53 +1,34 @@
-"""What both collectors share: envs, policy, one step of all of them, counters and logs."""
+"""Base of the collectors: envs, policy, the loop between them, counters and logs."""
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from easydict import EasyDict
 
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
 from ding.envs.base_env import VecStep
-from ding.utils.batch import ByEnv, rows_of, stacked_of, tree_map
+from ding.utils.batch import ByEnv, stacked_of, tree_map
+from ding.utils.errors import ConfigError
 from ding.utils.log import WorkerLog, table
 from ding.utils.registry import SERIAL_COLLECTOR_REGISTRY, class_of
-from ding.worker.collector.config import CollectorConfig, check_overlap
-from ding.worker.collector.ready import (
-    can_overlap,
-    check_alive,
-    check_answered,
-    in_order,
-    only_active,
-    ready_of,
-    rows_at,
-)
+from ding.worker.collector.overlapped_inference import OverlappedInference, Stretch
 from ding.worker.collector.recorder import Recorder
-from ding.worker.collector.turns import Turns
-
-# Seconds after which a thread that waits for envs looks whether the others have given up.
-_PATIENCE = 0.1
-_PAUSE = 0.0005
+from ding.worker.collector.recorder import attribute_of as attribute_of
+from ding.worker.collector.waiting_envs import await_obs, can_overlap, check_answered, in_order
 
 
-@dataclass
-class _Run:
-    """One stretch of steps, and what ends it."""
+@dataclass(frozen=True, kw_only=True)
+class CollectorConfig:
+    """Settings that all collectors have."""
 
-    enough: Callable[[VecStep], bool]
-    policy_kwargs: Mapping[str, Any]
-    active: np.ndarray | None
-    budget: float
-    may_defer: bool
-    """`enough` does not look at what is stored: that can wait until the envs have their actions."""
-    taken: int = 0
-    patience: float = 0.0  # The first look takes only what has come since the last run.
+    overlap: int | Literal["auto"] = "auto"
+    """Policy forwards that may run at once, each for the envs that wait; 'auto' adds threads while
+    the policy only waits (for a device or a service). For managers whose envs step out of turn."""
 
 
 class ISerialCollector(ABC):
@@ -55,6 +36,7 @@ class ISerialCollector(ABC):
 
     config_class: ClassVar[type] = CollectorConfig
     config: ClassVar[dict[str, Any]] = {}
+    recorder_class: ClassVar[type[Recorder]] = Recorder
     _some_stand_still = False
 
     def __init__(
@@ -67,15 +49,19 @@ class ISerialCollector(ABC):
         instance_name: str = "collector",
     ) -> None:
         self._cfg: EasyDict = to_easydict(deep_merge_dicts(self.default_config(), cfg or {}))
-        check_overlap(self._cfg.overlap)
+        overlap = self._cfg.overlap
+        if overlap != "auto" and not (isinstance(overlap, int) and overlap >= 1):
+            raise ConfigError(
+                f"policy.collect.collector.overlap = {overlap!r}: 'auto' or a number from 1 on"
+            )
         self._log = WorkerLog(exp_name, instance_name, tb_logger)
         self._instance_name = instance_name
-        self._recorder = Recorder(self._log)
+        self._recorder = self.recorder_class(self._log)
         self._episodes = self._recorder.episodes
         self._logged_iter = 0
         self._env: Any = None
         self._policy: Any = None
-        self._turns: Turns | None = None
+        self._overlapped: OverlappedInference | None = None
         self.reset(policy, env)
 
     @classmethod
@@ -83,7 +69,7 @@ class ISerialCollector(ABC):
         return default_config_of(cls)
 
     @abstractmethod
-    def collect(self, *args: Any, **kwargs: Any) -> list[Any]: ...
+    def collect(self, *args: Any, **kwargs: Any) -> Any: ...
 
     # --- swapping envs and policies ------------------------------------------------------------
 
@@ -104,22 +90,23 @@ class ISerialCollector(ABC):
         else:
             self._set_env(env)
         self._recorder.begin(self._env)
-        self._store, self._pending = self._recorder.store, self._recorder.pending
-        # Chosen to act, and their steps have not come.
-        self._busy = np.zeros(self._env.env_num, dtype=bool)
+        self._store = self._recorder.store
+        if self._overlapped is not None:
+            self._overlapped.restart()
         self._forget()
 
     def _set_env(self, env: Any) -> None:
-        if self._turns is not None:
-            self._turns.close()
-        self._env, self._turns = env, None
+        if self._overlapped is not None:
+            self._overlapped.close()
+        self._env, self._overlapped = env, None
+        self._env_num: int = env.env_num
         self._copies_obs = env.gives_views
-        self._counts_waiting = hasattr(type(env), "waiting_num")
-        # Views would change under what is to be stored later.
+        # Views would change under steps that are stored later.
         self._can_defer = getattr(type(env), "steps_elsewhere", False) and not env.gives_views
         if can_overlap(env):
-            overlap = self._cfg.overlap
-            self._turns = Turns(None if overlap == "auto" else overlap, env.env_num)
+            self._overlapped = OverlappedInference(
+                env, self._recorder, self._forward, self._cfg.overlap
+            )
         if env.closed:
             env.launch()
         else:
@@ -130,32 +117,29 @@ class ISerialCollector(ABC):
         if self._env is None:
             raise RuntimeError("set an env first: reset_env(env_manager)")
         if policy is not None:
-            if not hasattr(policy, "process_transition"):
-                raise TypeError(
-                    f"a collector needs a collect mode (policy.collect_mode), got {type(policy)}"
-                )
+            self._check_mode(policy)
             self._policy = policy
-            self._recorder.set_policy(
-                policy,
-                by_row=attribute_of(policy, "process_rows", False),
-                observe=attribute_of(policy, "statistics_observer", None),
-                links_steps=attribute_of(policy, "links_steps", False),
-            )
-        self._check_ready()
-        if self._turns is not None:
-            self._turns.close()  # how many threads pay off is another question now
+            self._recorder.set_policy(policy)
+        self._check_complete()
+        if self._overlapped is not None:
+            self._overlapped.close()  # Another number of threads may pay off now.
         self._policy.reset()
-        self._pending.disown()
-        self._store.clear()
+        self._recorder.clear()
         self._forget()
 
-    def _check_ready(self) -> None:
+    def _check_mode(self, policy: Any) -> None:
+        if not hasattr(policy, "process_transition"):
+            raise TypeError(
+                f"a collector needs a collect mode (policy.collect_mode), got {type(policy)}"
+            )
+
+    def _check_complete(self) -> None:
         for name, part in (("env", self._env), ("policy", self._policy)):
             if part is None:
                 raise RuntimeError(f"the collector has no {name}: call reset_{name}({name}) first")
 
     def _forget(self) -> None:
-        """Drop what was collected but not handed out."""
+        """Drop samples that were collected but not handed out."""
 
     # --- many steps ----------------------------------------------------------------------------
 
@@ -174,86 +158,26 @@ class ISerialCollector(ABC):
         begun, so that none is still under way at the end; without `wait` the policy may still be
         asked for the next ones.
         """
-        if self._turns is None:
-            over = False
-            try:
-                while not over:
-                    obs = ready_of(self._env, active)
-                    over = enough(self._step(obs, policy_kwargs, may_defer))
-            finally:
-                self._recorder.store_deferred()
+        if self._overlapped is not None:
+            may_defer = may_defer and budget == np.inf
+            stretch = Stretch(enough, policy_kwargs, active, budget, may_defer)
+            self._overlapped.run(stretch, wait=wait)
             return
-        run = _Run(enough, policy_kwargs, active, budget, may_defer and budget == np.inf)
+        over = False
         try:
-            self._turns.run(partial(self._lead, run), partial(self._act, run), wait=wait)
-        except BaseException:
-            with suppress(Exception):  # The first error matters.
+            while not over:
+                obs = self._env.ready_obs
+                if active is not None or not len(obs.ids):
+                    obs = await_obs(self._env, active)
+                over = enough(self._step(obs, policy_kwargs, may_defer))
+        finally:
+            if self._recorder.deferred:
                 self._recorder.store_deferred()
-            self._recorder.forget_deferred()
-            if not self._env.closed:  # Nobody will act for the envs that wait now.
-                self._busy[self._env.waiting_obs.ids] = False
-            raise
-
-    def _lead(self, run: _Run) -> ByEnv | None:
-        """Store the steps that come; the envs to act for next, or None if that was enough."""
-        self._recorder.store_deferred()
-        steps = self._env.recv(run.patience)
-        run.patience = _PATIENCE
-        if len(steps):
-            step: VecStep = steps.stacked
-            if run.may_defer and self._only_these_wait(step):
-                self._recorder.defer_arrived(step)
-                run.taken += len(step.env_id)
-                if not run.enough(step):
-                    return ByEnv(step.env_id, step.obs)  # They count as busy all the time.
-                self._recorder.store_deferred()
-                self._busy[step.env_id] = False
-                return None
-            step = self._receive(step)
-            run.taken += len(step.env_id)
-            if run.enough(step):
-                return None
-        elif not self._busy.any():
-            check_alive(self._env, run.active)
-        obs = self._choose(run)
-        if not len(obs) and not len(steps):
-            time.sleep(_PAUSE)  # A manager need not wait while it has nothing to wait for.
-        return obs
-
-    def _only_these_wait(self, step: VecStep) -> bool:
-        """Whether nothing ended in this step and no other env needs an action: most often."""
-        if not self._counts_waiting or self._pending.any_stale:
-            return False
-        if True in step.done.tolist() or True in step.abnormal.tolist():
-            return False
-        # Whoever waits has just stepped, or a thread is asking the policy for it.
-        return bool(np.count_nonzero(self._busy) - self._env.in_flight == self._env.waiting_num)
-
-    def _choose(self, run: _Run) -> ByEnv:
-        free = ~self._busy if run.active is None else run.active & ~self._busy
-        obs = only_active(self._env.waiting_obs, free)
-        if run.budget < np.inf:
-            room = int(run.budget) - run.taken - int(self._busy.sum())
-            behind = np.argsort(self._store.count[obs.ids], kind="stable")
-            obs = rows_at(obs, np.sort(behind[: max(room, 0)]))
-        self._busy[obs.ids] = True
-        return obs
-
-    def _act(self, run: _Run, obs: ByEnv) -> None:
-        """Ask the policy and let the envs step; runs beside other threads that do the same."""
-        env_id, output = self._forward(obs, run.policy_kwargs)
-        self._recorder.store_deferred()  # What these envs did before is needed no longer then.
-        self._pending.put(env_id, obs.stacked, output)
-        self._env.send(ByEnv(env_id, output["action"]))
 
     def _drain(self) -> None:
         """Take in the steps that are under way."""
-        if self._turns is not None:
-            self._turns.settle()
-        while self._turns is not None and not self._env.closed and self._env.in_flight:
-            steps = self._env.recv(_PATIENCE)
-            if len(steps):
-                self._receive(steps.stacked)
+        if self._overlapped is not None:
+            self._overlapped.drain()
 
     # --- one step ------------------------------------------------------------------------------
 
@@ -268,17 +192,17 @@ class ISerialCollector(ABC):
         env_id, output = self._forward(obs, policy_kwargs)
         acted_on = tree_map(np.copy, obs.stacked) if self._copies_obs else obs.stacked
         actions = ByEnv(env_id, output["action"])
-        meanwhile = (
-            {"meanwhile": self._recorder.store_deferred} if self._recorder.has_deferred else {}
-        )
-        timesteps = self._env.step(actions, **meanwhile)
+        if self._recorder.deferred:
+            timesteps = self._env.step(actions, meanwhile=self._recorder.store_deferred)
+        else:
+            timesteps = self._env.step(actions)
         step: VecStep = timesteps.stacked
         as_asked = step.env_id is env_id or np.array_equal(step.env_id, env_id)
         if not as_asked and self._some_stand_still:
             check_answered(self._env, env_id, step.env_id)
         if not as_asked or True in step.abnormal.tolist():
-            self._pending.put(env_id, acted_on, output)
-            return self._receive(step)
+            self._recorder.partial.put(env_id, acted_on, output)
+            return self._recorder.receive(step)
         # A policy that is asked row by row may be an older one, which remembers its last forward.
         can_wait = may_defer and self._can_defer and not self._recorder.by_row
         if can_wait and True not in step.done.tolist():
@@ -286,11 +210,6 @@ class ISerialCollector(ABC):
         else:
             self._recorder.remember(acted_on, output, step)
         return step
-
-    def _receive(self, step: VecStep) -> VecStep:
-        """Store steps, whenever they were acted for; returns those that are stored."""
-        self._busy[rows_of(step.env_id)] = False
-        return self._recorder.receive(step)
 
     # --- logs and state ------------------------------------------------------------------------
 
@@ -328,7 +247,9 @@ class ISerialCollector(ABC):
 
     def take_statistics(self) -> dict[str, Any]:
         """Statistics for the policy's normalisers, gathered since the last call."""
-        return attribute_of(self._policy, "statistics", {}) if self._recorder.observes else {}
+        if self._recorder.observe is None:  # Found once: this is asked for after every collect.
+            return {}
+        return self._policy.get_attribute("statistics")
 
     def _log_progress(self, train_iter: int) -> None:
         due = train_iter - self._logged_iter >= self._cfg.collect_print_freq
@@ -355,7 +276,8 @@ class ISerialCollector(ABC):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._logged_iter = state["logged_iter"]
         self._env.load_state_dict(state["env"])
-        self._busy[:] = False
+        if self._overlapped is not None:
+            self._overlapped.restart()
         # If the envs could not be saved their episodes start anew.
         running = state["env"]["envs"] is not None
         self._recorder.load_state_dict(state, running=running)
@@ -363,8 +285,8 @@ class ISerialCollector(ABC):
             self._policy.set_attribute("memory", state["memory"])
 
     def close(self) -> None:
-        if self._turns is not None:
-            self._turns.close()
+        if self._overlapped is not None:
+            self._overlapped.close()
         if self._env is not None:
             self._env.close()
         self._log.close()
@@ -382,11 +304,3 @@ def create_serial_collector(cfg: Mapping[str, Any], **kwargs: Any) -> ISerialCol
 
 def get_serial_collector_cls(cfg: Mapping[str, Any]) -> type[ISerialCollector]:
     return class_of(SERIAL_COLLECTOR_REGISTRY, cfg)
-
-
-def attribute_of(policy: Any, name: str, default: Any) -> Any:
-    """A setting of the policy; modes that users put together may not know it."""
-    try:
-        return policy.get_attribute(name)
-    except (NotImplementedError, AttributeError):
-        return default

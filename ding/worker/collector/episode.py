@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ding.envs.base_env import VecStep
-from ding.utils.batch import Rows
-from ding.worker.collector.base import ISerialCollector, attribute_of
+from ding.utils.batch import Rows, concat
+from ding.worker.collector.base import ISerialCollector
+from ding.worker.collector.recorder import attribute_of
 
 
 class EpisodeCollector(ISerialCollector):
@@ -46,11 +47,11 @@ class EpisodeCollector(ISerialCollector):
         policy_kwargs: Mapping[str, Any] | None = None,
     ) -> list[Any]:
         """A list of `n_episode` episodes, each a list of transitions."""
-        self._check_ready()
+        self._check_complete()
         n_episode = self._wanted(n_episode)
         self._begin_anew()
-        left = n_episode - self._env.env_num
-        active = np.ones(self._env.env_num, dtype=bool)
+        left = n_episode - self._env_num
+        active = np.ones(self._env_num, dtype=bool)
         episodes: list[Any] = []
 
         def enough(step: VecStep) -> bool:
@@ -64,16 +65,16 @@ class EpisodeCollector(ISerialCollector):
         self._advance(enough, policy_kwargs or {}, active)
         self._log_progress(train_iter)
         if self._cfg.get_train_sample:
-            return [sample for episode in episodes for sample in episode]
+            return _joined(episodes)
         return episodes
 
     def _wanted(self, n_episode: int | None) -> int:
         n_episode = self._n_episode if n_episode is None else n_episode
         if n_episode is None:
             raise RuntimeError("how many episodes? pass n_episode, or set policy.collect.n_episode")
-        if n_episode < self._env.env_num:
+        if n_episode < self._env_num:
             raise ValueError(
-                f"n_episode = {n_episode} is less than the {self._env.env_num} envs; use fewer envs"
+                f"n_episode = {n_episode} is less than the {self._env_num} envs; use fewer envs"
             )
         return n_episode
 
@@ -83,7 +84,7 @@ class EpisodeCollector(ISerialCollector):
         begun = np.flatnonzero(self._episodes.length > 0)
         if len(begun):
             self._env.reset(dict.fromkeys(begun.tolist()))
-            self._episodes.begin_in(begun)
+            self._episodes.begin_in(begun.tolist())
         self._store.clear()
 
     def _take_episode(self, env_id: int, train_iter: int) -> Any:
@@ -94,3 +95,10 @@ class EpisodeCollector(ISerialCollector):
         if self._cfg.reward_shaping:
             episode = self._env.reward_shaping(env_id, episode)
         return self._policy.get_train_sample(episode) if self._cfg.get_train_sample else episode
+
+
+def _joined(episodes: list[Any]) -> list[Any]:
+    """Samples of all episodes in one list: columns stay columns, a policy's own rows stay rows."""
+    if all(isinstance(samples, Rows) for samples in episodes):
+        return Rows(concat([samples.columns for samples in episodes if len(samples)] or [{}]))
+    return [sample for samples in episodes for sample in samples]

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ding.envs.base_env import VecStep
+from ding.envs.base_env import BaseEnvTimestep, VecStep
 from ding.utils.batch import Batch, rows_of, stack, take
 from ding.utils.log import WorkerLog
-from ding.worker.collector.episodes import EpisodeLog
-from ding.worker.collector.pending import Pending
-from ding.worker.collector.ready import one_step, steps_at
-from ding.worker.collector.trajectory import TrajectoryStore
+from ding.worker.collector.trajectory import PartialTransitions, TrajectoryStore
 
-Observe = Callable[[Any, VecStep], None]
+_KEPT_EPISODES = 100
 
 
 class Recorder:
+    """Transitions of one policy. Its seats are the envs, or those that it plays in them."""
+
     def __init__(self, log: WorkerLog) -> None:
         self._log = log
         self.envstep = 0
@@ -30,136 +29,132 @@ class Recorder:
         self.episodes = EpisodeLog()
         self._env: Any = None
         self._policy: Any = None
+        self.observe: Callable[[Any, VecStep], None] | None = None
         self.by_row = False
-        self._deferred: deque[Callable[[], None]] = deque()
+        self._links_steps = False
+        self.deferred: deque[Callable[[], None]] = deque()
+        """Calls that store steps, made when there is time."""
         self._storing = threading.Lock()
 
-        self._links_steps = False
-        self._next_episode = 0
-
-    def begin(self, env: Any) -> None:
+    def begin(self, env: Any, n_seat: int | None = None) -> None:
         """All envs of this manager are at the start of an episode."""
         self._env = env
-        self._episode_id = np.zeros(env.env_num, dtype=np.int64)
-        self._begin_episodes(np.arange(env.env_num))
-        self.store = TrajectoryStore(env.env_num)
-        self.pending = Pending(env.env_num)
-        self.episodes.begin(env.env_num)
+        n_seat = env.env_num if n_seat is None else n_seat
+        self.store = TrajectoryStore(n_seat)
+        self.partial = PartialTransitions(n_seat)
+        self.episodes.begin(n_seat)
 
-    def set_policy(
-        self, policy: Any, *, by_row: bool, observe: Observe | None, links_steps: bool
-    ) -> None:
-        """`by_row`: its transitions are made of one env at a time; `observe` is told of steps.
-
-        `links_steps`: each step says which episode it is of, and which step there.
-        """
-        self._policy, self.by_row, self._observe = policy, by_row, observe
-        self.observes = observe is not None
-        self._links_steps = links_steps
+    def set_policy(self, policy: Any) -> None:
+        self._policy = policy
+        # True: transitions are made of one env at a time.
+        self.by_row = attribute_of(policy, "process_rows", False)
+        # Called with observations and their steps, if the policy gathers statistics.
+        self.observe = attribute_of(policy, "statistics_observer", None)
+        # Each step says which episode it is of, and which step there.
+        self._links_steps = attribute_of(policy, "links_steps", False)
 
     def number_episodes_from(self, first: int) -> None:
-        self._next_episode = first
-        self._begin_episodes(np.arange(len(self._episode_id)))
+        self.episodes.number_from(first)
 
-    def _begin_episodes(self, env_id: np.ndarray) -> None:
-        self._episode_id[env_id] = self._next_episode + np.arange(len(env_id))
-        self._next_episode += len(env_id)
+    def clear(self) -> None:
+        """Forget the stored steps; those that are under way will be stale."""
+        self.partial.mark_stale()
+        self.store.clear()
 
     # --- steps that can wait -------------------------------------------------------------------
 
-    @property
-    def has_deferred(self) -> bool:
-        return bool(self._deferred)
-
     def defer(self, obs: Any, output: Any, step: VecStep) -> None:
-        """`remember` them when there is time."""
-        self._deferred.append(partial(self.remember, obs, output, step))
+        """`remember` these steps when there is time."""
+        self.deferred.append(partial(self.remember, obs, output, step))
 
     def defer_arrived(self, step: VecStep) -> None:
-        """The same of steps whose observations and actions are pending."""
-        self._deferred.append(partial(self._remember_arrived, step))
+        """Store these steps, whose observations and actions are kept here, when there is time."""
+        self.deferred.append(partial(self._remember_arrived, step))
 
     def store_deferred(self) -> None:
         with self._storing:
-            while self._deferred:
-                self._deferred.popleft()()
-
-    def forget_deferred(self) -> None:
-        self._deferred.clear()
+            while self.deferred:
+                self.deferred.popleft()()
 
     # --- steps ---------------------------------------------------------------------------------
 
     def receive(self, step: VecStep) -> VecStep:
         """Store steps, whenever they were acted for; returns those that are stored."""
-        acted_for = self.pending.arrived(step.env_id)
+        acted_for = self.partial.note_arrival(step.env_id)
         if True in step.abnormal.tolist():
             step = self._drop_abnormal(step, acted_for)
-        if self.pending.any_stale:
+        if self.partial.any_stale:
             step = self._drop_stale(step)
         if len(step.env_id):
-            self.remember(*self.pending.rows(step.env_id), step)
+            self.remember(*self.partial.rows(step.env_id), step)
         return step
 
     def _remember_arrived(self, step: VecStep) -> None:
-        self.pending.arrived(step.env_id)
-        self.remember(*self.pending.rows(step.env_id), step)
+        self.partial.note_arrival(step.env_id)
+        self.remember(*self.partial.rows(step.env_id), step)
 
     def remember(self, obs: Any, output: Any, step: VecStep) -> None:
-        if self._observe is not None:
-            self._observe(obs, step)
-        transition = self._transition(obs, output, step)
+        """Store transitions from `obs`, by the actions in `output`, to `step`."""
+        if self.observe is not None:
+            self.observe(obs, step)
+        if self.by_row:
+            transition = self._transition_by_row(obs, output, step)
+        else:
+            transition = dict(self._policy.process_transition(obs, output, step))
         transition["done"] = step.done
         transition["truncated"] = step.truncated
         if self._links_steps:
-            transition["episode_id"] = self._episode_id[step.env_id]
+            transition["episode_id"] = self.episodes.id[step.env_id]
             transition["episode_step"] = self.episodes.length[step.env_id]
-        self.store.append(step.env_id, transition, step.done)
-        self._count(step)
+        at = self.store.append(step.env_id, transition, step.done)
+        self._count(step, at)
 
-    def _transition(self, obs: Any, output: Any, step: VecStep) -> Batch:
-        if not self.by_row:
-            return dict(self._policy.process_transition(obs, output, step))
-        rows = [
-            self._policy.process_transition(take(obs, i), take(output, i), one_step(step, i))
-            for i in range(len(step.env_id))
-        ]
-        return stack([dict(row) for row in rows])
+    def _transition_by_row(self, obs: Any, output: Any, step: VecStep) -> Batch:
+        rows = []
+        for i in range(len(step.env_id)):
+            info = step.info[i]
+            one = BaseEnvTimestep(take(step.obs, i), step.reward[i], bool(step.done[i]), info)
+            rows.append(dict(self._policy.process_transition(take(obs, i), take(output, i), one)))
+        return stack(rows)
 
-    def _count(self, step: VecStep) -> None:
-        ids = step.env_id
-        self.envstep += len(ids)
-        ended = self.episodes.add(step, slice(None) if self.store.is_all(ids) else rows_of(ids))
+    def _count(self, step: VecStep, at: Any) -> None:
+        self.envstep += len(step.env_id)
+        ended = self.episodes.add(step, at)
         if ended:
-            self._begin_episodes(np.array(ended))
             self._policy.reset(ended)
 
     def _drop_abnormal(self, step: VecStep, acted_for: np.ndarray) -> VecStep:
         """Forget the episodes that broke; the other envs' steps count as ever."""
-        broken = step.env_id[step.abnormal].tolist()
+        broken = step.env_id[step.abnormal]
         # An env may be lost with the process of another one, while it only waits.
         n_step = int(acted_for[step.abnormal].sum())
         self.envstep += n_step
-        self.dropped_steps += n_step
-        for i in broken:
-            self.dropped_steps += self.store.drop_unfinished(i)
-            self.episodes.begin_in(i)
-        self._begin_episodes(np.array(broken))
-        self.pending.unwanted(step.env_id[step.abnormal])
-        self._policy.reset(broken)
-        self._log.info(f"abnormal step in env {broken}: their episodes are dropped")
-        # After a failure (`error` says which) the manager has reset the env; here the env told.
+        self.dropped_steps += n_step + self.cut_episodes(broken.tolist())
+        self._policy.reset(broken.tolist())
+        self.partial.pop_stale(broken)
+        self._log.info(f"abnormal step in env {broken.tolist()}: their episodes are dropped")
+        # After a failure (`error` says which) the manager has reset the env; others need it here.
         infos = zip(step.env_id.tolist(), step.info, strict=True)
-        told = [i for i, info in infos if info.get("abnormal") and "error" not in info]
-        if told:
-            self._env.reset(dict.fromkeys(told))
+        unreset = [i for i, info in infos if info.get("abnormal") and "error" not in info]
+        if unreset:
+            self._env.reset(dict.fromkeys(unreset))
         return steps_at(step, np.flatnonzero(~step.abnormal))
 
+    def cut_episodes(self, seats: list[int]) -> int:
+        """Forget the episodes that these seats are in; returns how many stored steps that were.
+
+        Steps that follow are those of other episodes.
+        """
+        self.episodes.begin_in(seats)
+        return sum(self.store.drop_unfinished(seat) for seat in seats)
+
     def _drop_stale(self, step: VecStep) -> VecStep:
-        """Count the steps that nobody wants any more, and no more than that."""
-        stale = self.pending.unwanted(step.env_id)
+        """Count the steps that were acted for with an earlier policy, and no more than that."""
+        stale = self.partial.pop_stale(step.env_id)
         if stale.any():
             self.stale_steps += int(stale.sum())
-            self._count(steps_at(step, np.flatnonzero(stale)))
+            dropped = steps_at(step, np.flatnonzero(stale))
+            self._count(dropped, rows_of(dropped.env_id))
             return steps_at(step, np.flatnonzero(~stale))
         return step
 
@@ -171,8 +166,6 @@ class Recorder:
             "dropped_steps": self.dropped_steps,
             "stale_steps": self.stale_steps,
             **self.episodes.state_dict(),
-            "episode_id": self._episode_id.copy(),
-            "next_episode": self._next_episode,
             "store": self.store.state_dict(),
         }
 
@@ -180,11 +173,113 @@ class Recorder:
         """`running`: the envs go on with their episodes, too."""
         self.envstep, self.dropped_steps = state["envstep"], state["dropped_steps"]
         self.stale_steps = state["stale_steps"]
-        self._next_episode = state["next_episode"]
-        self.pending.clear()
+        self.partial.clear()
         self.episodes.load_state_dict(state, running)
         if running:
-            self._episode_id[:] = state["episode_id"]
             self.store.load_state_dict(state["store"])
+
+
+class EpisodeLog:
+    """Episodes that the seats are in, and the last ones that ended."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Episodes that ended."""
+        self._recent: deque[tuple[float, int]] = deque(maxlen=_KEPT_EPISODES)
+        self._next_id = 0
+        self.begin(0)
+
+    def begin(self, n_seat: int) -> None:
+        """All of so many seats are at the start of an episode."""
+        self._return = np.zeros(n_seat, dtype=np.float64)
+        self.length = np.zeros(n_seat, dtype=np.int64)
+        """Steps of each seat's episode so far."""
+        self.id = np.zeros(n_seat, dtype=np.int64)
+        """Number of each seat's episode, unlike any other."""
+        self.begin_in(range(n_seat))
+
+    def begin_in(self, seats: Sequence[int]) -> None:
+        index = list(seats)
+        self._return[index] = 0.0
+        self.length[index] = 0
+        self.id[index] = self._next_id + np.arange(len(index))
+        self._next_id += len(index)
+
+    def number_from(self, first: int) -> None:
+        """Let ids begin here, those of the running episodes included."""
+        self.id[:] = first + np.arange(len(self.id))
+        self._next_id = first + len(self.id)
+
+    def add(self, step: VecStep, at: Any) -> list[int]:
+        """Count one step of each seat at this index; returns the seats whose episodes are over."""
+        self._return[at] += step.reward if step.reward.ndim == 1 else summed_reward(step.reward)
+        self.length[at] += 1
+        if True not in step.done.tolist():
+            return []
+        ended: list[int] = step.env_id[step.done].tolist()
+        self._recent.extend((float(self._return[i]), int(self.length[i])) for i in ended)
+        self.count += len(ended)
+        self.begin_in(ended)
+        return ended
+
+    @property
+    def mean_return(self) -> float | None:
+        return float(np.mean([r for r, _ in self._recent])) if self._recent else None
+
+    def summary(self) -> dict[str, float]:
+        """Returns and lengths of the last episodes; there must be one."""
+        returns, lengths = zip(*self._recent, strict=True)
+        return {
+            "reward_mean": float(np.mean(returns)),
+            "reward_std": float(np.std(returns)),
+            "reward_max": float(np.max(returns)),
+            "reward_min": float(np.min(returns)),
+            "avg_episode_length": float(np.mean(lengths)),
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "episode_count": self.count,
+            "recent": [list(pair) for pair in self._recent],
+            "return": self._return.copy(),
+            "length": self.length.copy(),
+            "episode_id": self.id.copy(),
+            "next_episode": self._next_id,
+        }
+
+    def load_state_dict(self, state: dict[str, Any], running: bool) -> None:
+        """`running`: the envs go on with their episodes, too."""
+        self.count = state["episode_count"]
+        self._recent.clear()
+        self._recent.extend((r, n) for r, n in state["recent"])
+        self._next_id = state["next_episode"]
+        if running:
+            self._return[:], self.length[:] = state["return"], state["length"]
+            self.id[:] = state["episode_id"]
         else:
-            self._begin_episodes(np.arange(len(self._episode_id)))
+            self.begin_in(range(len(self.id)))
+
+
+def summed_reward(reward: np.ndarray) -> np.ndarray:
+    """(N,): the sum over each row of vector rewards (N, ...)."""
+    return reward.reshape(len(reward), -1).sum(axis=1)
+
+
+def steps_at(step: VecStep, index: np.ndarray) -> VecStep:
+    return VecStep(
+        obs=take(step.obs, index),
+        reward=step.reward[index],
+        done=step.done[index],
+        info=[step.info[i] for i in index.tolist()],
+        truncated=step.truncated[index],
+        abnormal=step.abnormal[index],
+        env_id=step.env_id[index],
+    )
+
+
+def attribute_of(policy: Any, name: str, default: Any) -> Any:
+    """Attribute of the policy, or the default if a mode that users put together lacks it."""
+    try:
+        return policy.get_attribute(name)
+    except (NotImplementedError, AttributeError):
+        return default

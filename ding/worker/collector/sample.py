@@ -13,9 +13,82 @@ import numpy as np
 from ding.envs.base_env import VecStep
 from ding.utils.batch import Batch, Rows, columns_of, concat, length, take
 from ding.utils.errors import ConfigError
-from ding.worker.collector.base import ISerialCollector, attribute_of
+from ding.worker.collector.base import ISerialCollector
+from ding.worker.collector.recorder import Recorder, attribute_of
 
 logger = logging.getLogger(__name__)
+
+
+class Sampler:
+    """Training samples of one policy, made of the steps that its recorder stores."""
+
+    def __init__(self, recorder: Recorder, policy: Any) -> None:
+        self._recorder, self._policy = recorder, policy
+        self._parts: list[Batch] = []
+        self.available = 0
+        """Samples that were made and not handed out."""
+        self.n_sample: int | None = attribute_of(policy, "n_sample", None)
+        self.unroll_len = int(attribute_of(policy, "unroll_len", 1) or 1)
+        self._takes_all_envs = bool(attribute_of(policy, "takes_all_envs", False))
+        # Single steps need not wait for later ones: replay sums their rewards on drawing.
+        gives_steps = attribute_of(policy, "gives_single_steps", False)
+        self.nstep = 1 if gives_steps else int(attribute_of(policy, "nstep", 1) or 1)
+        self.on_policy = bool(attribute_of(policy, "on_policy", False))
+        self.whole_episodes = bool(attribute_of(policy, "traj_len_inf", False))
+        # A sample's later steps are waited for, unless the policy is another one by then.
+        self.waits = self.nstep > 1 and not self.on_policy
+
+    def make(self, train_iter: int) -> None:
+        """Make samples of the stored steps; those whose later steps are missing stay stored."""
+        store = self._recorder.store
+        if not store.count.any():
+            return
+        steps = store.flat()
+        if self.whole_episodes:
+            horizon = int(store.count.max()) + 1  # Only an episode's end is nearer than that.
+            samples = self._train_samples(take(steps, store.complete(horizon)))
+            store.keep_tail(horizon)
+        else:
+            samples = self._train_samples(steps)
+            if self.waits and length(samples) == length(steps):
+                samples = take(samples, store.complete(self.nstep))
+                store.keep_tail(self.nstep)
+            else:
+                store.clear()
+        n = length(samples)
+        if n:
+            samples["collect_iter"] = np.full(n, train_iter, dtype=np.int64)
+            self._parts.append(samples)
+            self.available += n
+
+    def _train_samples(self, steps: Batch) -> Batch:
+        """Samples that the policy makes of the steps, all at once or by trajectory."""
+        if self._takes_all_envs:
+            return columns_of(self._policy.get_train_sample(Rows(steps)))
+        stops = (np.flatnonzero(steps["end"]) + 1).tolist()
+        pieces = [take(steps, slice(a, b)) for a, b in pairwise([0, *stops])]
+        samples = [self._policy.get_train_sample(Rows(piece)) for piece in pieces]
+        return concat([columns_of(part) for part in samples if len(part)] or [{}])
+
+    def hand_out(self, n_sample: int | None) -> Rows:
+        """So many samples, or None for all; off-policy the rest is kept for the next time."""
+        parts, n = self._parts, self.available
+        self._parts, self.available = [], 0
+        columns = parts[0] if len(parts) == 1 else concat(parts)
+        if n_sample is None or n == n_sample:
+            return Rows(columns)
+        if not self.on_policy:
+            self._parts.append(take(columns, slice(n_sample, n)))
+            self.available = n - n_sample
+        return Rows(take(columns, slice(0, n_sample)))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"surplus": concat(self._parts) if self._parts else None}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        surplus = state["surplus"]
+        self._parts = [] if surplus is None else [surplus]
+        self.available = sum(map(length, self._parts))
 
 
 class SampleCollector(ISerialCollector):
@@ -36,22 +109,12 @@ class SampleCollector(ISerialCollector):
         collect_print_freq=100,
     )
 
-    def reset_policy(self, policy: Any = None) -> None:
-        super().reset_policy(policy)
-        self._n_sample = attribute_of(self._policy, "n_sample", None)
-        self._unroll_len = int(attribute_of(self._policy, "unroll_len", 1) or 1)
-        self._takes_all_envs = bool(attribute_of(self._policy, "takes_all_envs", False))
-        # Single steps need not wait for later ones: replay sums their rewards on drawing.
-        gives_steps = attribute_of(self._policy, "gives_single_steps", False)
-        self._nstep = 1 if gives_steps else int(attribute_of(self._policy, "nstep", 1) or 1)
-        self._on_policy = bool(attribute_of(self._policy, "on_policy", False))
-        self._whole_episodes = bool(attribute_of(self._policy, "traj_len_inf", False))
-        # A sample's later steps are waited for, unless the policy is another one by then.
-        self._waits = self._nstep > 1 and not self._on_policy
-        self._told_surplus = False
+    _sampler: Sampler
 
     def _forget(self) -> None:
-        self._surplus: Batch | None = None
+        self._warned_surplus = False
+        if self._policy is not None:
+            self._sampler = Sampler(self._recorder, self._policy)
 
     def collect(
         self,
@@ -63,118 +126,69 @@ class SampleCollector(ISerialCollector):
         policy_kwargs: Mapping[str, Any] | None = None,
     ) -> list[Any]:
         """Samples of the policy, a list of exactly `n_sample` dicts (more if not `drop_extra`)."""
-        self._check_ready()
-        n_sample = self._wanted(n_sample)
+        n_sample = self._checked(n_sample)
         kwargs = policy_kwargs or {}
-        envstep = self.envstep
-        parts = [] if self._surplus is None else [self._surplus]
-        n = sum(map(length, parts))
-        while n < n_sample:
-            self._run(self._steps_for(n_sample - n), kwargs)
-            part = self._samples(train_iter)
-            if part is not None:
-                parts.append(part)
-                n += len(part["collect_iter"])
+        sampler, envstep = self._sampler, self._recorder.envstep
+        while sampler.available < n_sample:
+            self._run(n_sample - sampler.available, kwargs)
+            sampler.make(train_iter)
         if random_collect and not record_random_collect:
             self._recorder.envstep = envstep
-        if self._on_policy:
-            self._pending.disown()  # the policy learns now: what is under way is not its own
-        columns = self._cut(concat(parts), n, n_sample, drop_extra)
+        if sampler.on_policy:
+            # The policy learns now: steps that are under way are not its own.
+            self._recorder.partial.mark_stale()
         self._log_progress(train_iter)
-        return Rows(columns)
+        return sampler.hand_out(n_sample if drop_extra else None)
 
-    def _wanted(self, n_sample: int | None) -> int:
-        n_sample = self._n_sample if n_sample is None else n_sample
+    def _checked(self, n_sample: int | None) -> int:
+        if self._policy is None:
+            self._check_complete()
+        n_sample = self._sampler.n_sample if n_sample is None else n_sample
         if n_sample is None:
             raise RuntimeError("how many samples? pass n_sample, or set policy.collect.n_sample")
         if n_sample < 1:
             raise ConfigError(f"n_sample = {n_sample}: must be at least 1")
-        if self._on_policy and n_sample % self._env.env_num and not self._told_surplus:
-            self._told_surplus = True
+        surplus = self._sampler.on_policy and n_sample % self._env_num
+        if surplus and not self._warned_surplus:
+            self._warned_surplus = True
             logger.warning(
                 "n_sample = %d is no multiple of the %d envs: on-policy collecting drops the rest",
                 n_sample,
-                self._env.env_num,
+                self._env_num,
             )
         return n_sample
 
-    def _steps_for(self, missing: int) -> int:
-        """Steps of all envs together until that many samples may be there."""
-        per_env = max(self._unroll_len, math.ceil(missing / self._env.env_num))
-        return per_env * self._env.env_num if self._unroll_len > 1 else missing
-
-    def _run(self, n_step: int, kwargs: Mapping[str, Any]) -> None:
-        """Take at least `n_step` env steps; if asked for, until an episode is over too."""
-        self._store.reserve(math.ceil(n_step / self._env.env_num) + self._nstep)
-        taken = 0
-        whole, store = self._whole_episodes, self._store
+    def _run(self, missing: int, kwargs: Mapping[str, Any]) -> None:
+        """Take env steps for that many samples; if asked for, until an episode is over too."""
+        sampler, store, env_num = self._sampler, self._store, self._env_num
+        per_env, n_step = math.ceil(missing / env_num), missing
+        if sampler.unroll_len > 1:
+            per_env = max(sampler.unroll_len, per_env)
+            n_step = per_env * env_num
+        store.reserve(per_env + sampler.nstep)
+        taken, whole, on_policy = 0, sampler.whole_episodes, sampler.on_policy
         # Where steps overlap, stopping costs more: not before there are as many n-step samples.
-        by_samples = self._turns is not None and self._waits and not whole
+        by_samples = self._overlapped is not None and sampler.waits and not whole
 
         def enough(step: VecStep) -> bool:
             nonlocal taken
             taken += len(step.env_id)
             if by_samples:
-                return store.n_ready(self._nstep) >= n_step
+                return store.n_complete(sampler.nstep) >= n_step
             return taken >= n_step and not (whole and not store.finished.any())
 
-        exact = self._on_policy and not whole
-        budget = n_step if exact else math.inf
         # Off-policy, an action may as well be of the weights before or amid the next update.
         self._advance(
             enough,
             kwargs,
-            budget=budget,
-            wait=self._on_policy,
+            budget=n_step if on_policy and not whole else math.inf,
+            wait=on_policy,
             may_defer=not (whole or by_samples),
         )
 
-    def _samples(self, train_iter: int) -> Batch | None:
-        """Training samples of what is stored; steps that must wait stay stored."""
-        if not self._store.count.any():
-            return None
-        steps = self._store.flat()
-        if self._whole_episodes:
-            ready = self._store.ready(int(self._store.count.max()) + 1)
-            samples = self._get_train_sample(take(steps, ready))
-            self._store.keep_tail(int(self._store.count.max()) + 1)
-        else:
-            samples = self._train_samples(steps)
-        n = length(samples)
-        if n == 0:
-            return None
-        samples["collect_iter"] = np.full(n, train_iter, dtype=np.int64)
-        return samples
-
-    def _train_samples(self, steps: Batch) -> Batch:
-        samples = self._get_train_sample(steps)
-        if self._waits and length(samples) == length(steps):
-            samples = take(samples, self._store.ready(self._nstep))
-            self._store.keep_tail(self._nstep)
-        else:
-            self._store.clear()
-        return samples
-
-    def _get_train_sample(self, steps: Batch) -> Batch:
-        """What the policy makes of the steps, all at once or trajectory by trajectory."""
-        if self._takes_all_envs:
-            return columns_of(self._policy.get_train_sample(Rows(steps)))
-        stops = (np.flatnonzero(steps["end"]) + 1).tolist()
-        pieces = [take(steps, slice(a, b)) for a, b in pairwise([0, *stops])]
-        samples = [self._policy.get_train_sample(Rows(piece)) for piece in pieces]
-        return concat([columns_of(part) for part in samples if len(part)] or [{}])
-
-    def _cut(self, columns: Batch, n: int, n_sample: int, drop_extra: bool) -> Batch:
-        self._surplus = None
-        if not drop_extra or n == n_sample:
-            return columns
-        if not self._on_policy:
-            self._surplus = take(columns, slice(n_sample, n))
-        return take(columns, slice(0, n_sample))
-
     def state_dict(self) -> dict[str, Any]:
-        return super().state_dict() | {"surplus": self._surplus}
+        return super().state_dict() | self._sampler.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self._surplus = state["surplus"]
+        self._sampler.load_state_dict(state)

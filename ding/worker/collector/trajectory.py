@@ -1,31 +1,35 @@
-"""Steps of several envs in columns, each env in order of time."""
+"""Steps of several seats in columns: whole ones by time, and those whose outcome is not there yet.
+
+A seat is one trajectory at a time: an env, or one player of an env.
+"""
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ding.utils.batch import Batch, rows_of, tree_map
+from ding.utils.batch import Batch, rows_of, take, tree_map
 
 
 class TrajectoryStore:
-    """(env, time) arrays that grow as needed; what was taken out makes room again.
+    """(seat, time) arrays that grow as needed; what was taken out makes room again.
 
-    An env's row is one stretch of time that may hold several episodes; `done` says where they end.
+    A seat's row is one stretch of time that may hold several episodes; `done` says where they end.
     """
 
-    def __init__(self, env_num: int) -> None:
-        self._env_num = env_num
+    def __init__(self, n_seat: int) -> None:
+        self._n_seat = n_seat
         self._capacity = 0
         self._columns: Batch | None = None
-        self._all = np.arange(env_num)
-        self._level: int | None = 0  # the count of all envs, as long as they are in step
-        self.count = np.zeros(env_num, dtype=np.int64)
-        """Steps stored for each env."""
-        self.finished = np.zeros(env_num, dtype=np.int64)
-        """Steps of each env that belong to finished episodes."""
+        self._all = np.arange(n_seat)
+        self._level: int | None = 0  # the count of all seats, as long as they are in step
+        self.count = np.zeros(n_seat, dtype=np.int64)
+        """Steps stored for each seat."""
+        self.finished = np.zeros(n_seat, dtype=np.int64)
+        """Steps of each seat that belong to finished episodes."""
 
     def reserve(self, capacity: int) -> None:
         if self._columns is None:
@@ -34,46 +38,37 @@ class TrajectoryStore:
             self._columns = tree_map(lambda c: _widened(c, capacity), self._columns)
             self._capacity = capacity
 
-    def append(self, env_id: np.ndarray, steps: Batch, done: np.ndarray) -> None:
-        """Add one step for each of these envs."""
-        in_step = self._level is not None and self.is_all(env_id)
-        at = slice(None) if in_step else rows_of(env_id)
-        latest = self._level if in_step else max(self.count[at].tolist())
-        assert latest is not None
+    def append(self, seat: np.ndarray, steps: Batch, done: np.ndarray) -> Any:
+        """Add one step for each of these seats; returns an index of their rows, maybe a slice."""
+        # A manager hands out the same array of all its envs again and again.
+        is_all = seat is self._all
+        if not is_all and len(seat) == self._n_seat and np.array_equal(seat, self._all):
+            self._all, is_all = seat, True
+        in_step = is_all and self._level is not None
+        at: Any = slice(None) if is_all else rows_of(seat)
+        latest: Any = self._level if in_step else max(self.count[at].tolist())
         if self._columns is None:
             self.reserve(16)
             self._columns = tree_map(self._allocate, steps)
         if latest >= self._capacity:
             self.reserve(2 * self._capacity)
-        if in_step:
-            # All envs at the same time: a slice, written in half the time of an index pair.
-            put_rows(self._columns, steps, (at, latest))
-            self.count += 1
-            self._level = latest + 1
-        else:
-            put_rows(self._columns, steps, (at, self.count[at] if at is env_id else latest))
-            self.count[at] += 1
-            self._level = None
+        # Steps of one time are written with a slice, in half the time of an index pair.
+        one_time = in_step or len(seat) == 1
+        put_rows(self._columns, steps, (at, latest) if one_time else (seat, self.count[seat]))
+        self._level = latest + 1 if in_step else None
+        self.count[at] += 1
         if True in done.tolist():
-            ended = env_id[done]
+            ended = seat[done]
             self.finished[ended] = self.count[ended]
-
-    def is_all(self, env_id: np.ndarray) -> bool:
-        """Whether these are all envs, in order; a manager hands out the same array again."""
-        if env_id is self._all:
-            return True
-        if len(env_id) != self._env_num or not np.array_equal(env_id, self._all):
-            return False
-        self._all = env_id
-        return True
+        return at
 
     def _allocate(self, column: np.ndarray) -> np.ndarray:
-        return np.empty((self._env_num, self._capacity, *column.shape[1:]), dtype=column.dtype)
+        return np.empty((self._n_seat, self._capacity, *column.shape[1:]), dtype=column.dtype)
 
-    def drop_unfinished(self, env_id: int) -> int:
-        """Forget the episode that an env is in; returns how many steps that were."""
-        dropped = int(self.count[env_id] - self.finished[env_id])
-        self.count[env_id] = self.finished[env_id]
+    def drop_unfinished(self, seat: int) -> int:
+        """Forget the episode that a seat is in; returns how many steps that were."""
+        dropped = int(self.count[seat] - self.finished[seat])
+        self.count[seat] = self.finished[seat]
         self._note_level()
         return dropped
 
@@ -81,34 +76,34 @@ class TrajectoryStore:
         first = int(self.count[0])
         self._level = first if (self.count == first).all() else None
 
-    def flat(self, env_id: np.ndarray | None = None) -> Batch:
-        """All steps, one env after the other, with a column `end` at the last of each stretch."""
+    def flat(self, seat: np.ndarray | None = None) -> Batch:
+        """All steps, one seat after the other, with a column `end` at the last of each stretch."""
         assert self._columns is not None
-        if env_id is None and self._level is not None:
+        if seat is None and self._level is not None:
             n = self._level
-            columns = _merged(self._columns, n)
+            columns = tree_map(partial(_merged, n), self._columns)
             end = columns["done"].copy()
             end[n - 1 :: n] = True
             return {**columns, "end": end}
-        ids = self._all if env_id is None else env_id
-        count = self.count[ids]
-        env, time = np.repeat(ids, count), _times(count)
-        columns = tree_map(lambda c: c[env, time], self._columns)
+        seats = self._all if seat is None else seat
+        count = self.count[seats]
+        row, time = np.repeat(seats, count), _times(count)
+        columns = tree_map(lambda c: c[row, time], self._columns)
         end = columns["done"].copy()
         end[(np.cumsum(count) - 1)[count > 0]] = True
         return {**columns, "end": end}
 
-    def ready(self, nstep: int) -> np.ndarray:
-        """Of the flat steps, those whose next `nstep` steps (or episode's end) are there too."""
+    def complete(self, nstep: int) -> np.ndarray:
+        """Mask of the flat steps whose next `nstep` steps (or episode's end) are there too."""
         until = np.maximum(self.finished, self.count - nstep + 1)
         return _times(self.count) < np.repeat(until, self.count)
 
-    def n_ready(self, nstep: int) -> int:
-        """How many `ready(nstep)` names."""
+    def n_complete(self, nstep: int) -> int:
+        """Number of steps that `complete(nstep)` names."""
         return int(np.maximum(self.finished, self.count - nstep + 1).clip(min=0).sum())
 
     def keep_tail(self, nstep: int) -> None:
-        """Forget what `ready(nstep)` named; the rest moves to the front."""
+        """Forget the steps that `complete(nstep)` named; the rest moves to the front."""
         assert self._columns is not None
         until = np.maximum(self.finished, self.count - nstep + 1).clip(min=0)
         for i, (start, stop) in enumerate(zip(until.tolist(), self.count.tolist(), strict=True)):
@@ -118,11 +113,11 @@ class TrajectoryStore:
         self.finished[:] = 0
         self._note_level()
 
-    def clear(self, env_id: int | None = None) -> None:
-        index: Any = slice(None) if env_id is None else env_id
+    def clear(self, seat: int | None = None) -> None:
+        index: Any = slice(None) if seat is None else seat
         self.count[index] = 0
         self.finished[index] = 0
-        if env_id is None:
+        if seat is None:
             self._level = 0
         else:
             self._note_level()
@@ -144,9 +139,72 @@ class TrajectoryStore:
             self._columns = tree_map(lambda c: _widened(c, capacity), state["columns"])
 
 
-def _times(count: np.ndarray) -> np.ndarray:
-    """0, 1, ... within each env's stretch of the flat steps."""
-    return np.concatenate([np.arange(n) for n in count.tolist()])
+class PartialTransitions:
+    """Observation and policy output of each env that was acted for, until its step arrives.
+
+    One row per env. Rows that are put are copied: the manager may write over its own arrays.
+    Threads that act put rows of different envs; the one that stores takes them out.
+    """
+
+    def __init__(self, env_num: int) -> None:
+        self._env_num = env_num
+        self._columns: Batch | None = None
+        self._guard = threading.Lock()
+        self._sent = np.zeros(env_num, dtype=bool)
+        self._stale = np.zeros(env_num, dtype=bool)
+        self.any_stale = False
+
+    def put(self, env_id: np.ndarray, obs: Any, output: Any) -> None:
+        """Keep the rows of these envs, which are about to step."""
+        rows, at = {"obs": obs, "output": output}, rows_of(env_id)
+        with self._guard:
+            if self._columns is None:
+                self._columns = tree_map(self._allocate, rows)
+            put_rows(self._columns, rows, at)
+            self._sent[at] = True
+            self._stale[at] = False
+
+    def _allocate(self, column: np.ndarray) -> np.ndarray:
+        return np.empty((self._env_num, *column.shape[1:]), dtype=column.dtype)
+
+    def note_arrival(self, env_id: np.ndarray) -> np.ndarray:
+        """Note that these envs have stepped; returns which of them had been acted for at all."""
+        at = rows_of(env_id)
+        with self._guard:
+            acted_for = self._sent[at].copy()
+            self._sent[at] = False
+        return acted_for
+
+    def rows(self, env_id: np.ndarray) -> tuple[Any, Any]:
+        """Observations that these envs' last actions were made from, and the policy's outputs.
+
+        Valid until they are put again.
+        """
+        with self._guard:
+            rows = take(self._columns, rows_of(env_id))
+        return rows["obs"], rows["output"]
+
+    def mark_stale(self) -> None:
+        """Mark every step that is under way as one of a policy that is gone."""
+        if self._columns is None:
+            return  # Nothing was put since the last time.
+        self._stale |= self._sent
+        self.any_stale = bool(self._stale.any())
+        self._columns = None  # The next policy's outputs may have other columns.
+
+    def pop_stale(self, env_id: np.ndarray) -> np.ndarray:
+        """Mask of the steps that are stale; they are forgotten with this call."""
+        stale = self._stale[env_id]
+        self._stale[env_id] = False
+        self.any_stale = bool(self._stale.any())
+        return stale
+
+    def clear(self) -> None:
+        """Forget everything: the envs begin anew, nothing is under way."""
+        self._sent[:] = False
+        self._stale[:] = False
+        self.any_stale = False
+        self._columns = None
 
 
 def put_rows(columns: Any, steps: Any, index: Any) -> None:
@@ -164,19 +222,20 @@ def put_rows(columns: Any, steps: Any, index: Any) -> None:
         columns[index] = steps
 
 
-def _merged(columns: Any, n: int) -> Any:
-    """(env, time, ...) to (env * time, ...), always as a copy: the store is written again."""
-    if isinstance(columns, dict):
-        return {key: _merged(column, n) for key, column in columns.items()}
-    if isinstance(columns, tuple):
-        return tuple(_merged(column, n) for column in columns)
-    if len(columns) == 1:
-        return columns[0, :n].copy()
-    return columns[:, :n].copy().reshape(-1, *columns.shape[2:])
+def _times(count: np.ndarray) -> np.ndarray:
+    """0, 1, ... within each seat's stretch of the flat steps."""
+    return np.concatenate([np.arange(n) for n in count.tolist()])
 
 
-def _shift(env_id: int, start: int, stop: int, column: np.ndarray) -> None:
-    column[env_id, : stop - start] = column[env_id, start:stop].copy()
+def _merged(n: int, column: np.ndarray) -> np.ndarray:
+    """(seat, time, ...) to (seat * n, ...), always as a copy: the store is written again."""
+    if len(column) == 1:
+        return column[0, :n].copy()
+    return column[:, :n].copy().reshape(-1, *column.shape[2:])
+
+
+def _shift(seat: int, start: int, stop: int, column: np.ndarray) -> None:
+    column[seat, : stop - start] = column[seat, start:stop].copy()
 
 
 def _widened(column: np.ndarray, capacity: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Which envs wait for an action, and steps in the order in which they are wanted."""
+"""Envs that wait for an action: which ones, whether others will, and answers in their order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ding.envs.base_env import BaseEnvTimestep, VecStep
 from ding.envs.manager.slot import EnvState
 from ding.utils.batch import ByEnv, take
 
@@ -24,25 +23,21 @@ def can_overlap(env: Any) -> bool:
     return bool(getattr(type(env), "overlaps", False))
 
 
-def ready_of(env: Any, active: np.ndarray | None = None) -> ByEnv:
+def await_obs(env: Any, active: np.ndarray | None = None) -> ByEnv:
     """Observations of the envs that wait for an action, at least one; `active` names who counts."""
     obs = only_active(env.ready_obs, active)
     while not len(obs):
         check_alive(env, active)
-        _wait_for_resets(env)
+        if hasattr(type(env), "recv") and not env.in_flight:
+            env.recv(_PATIENCE)  # Only resets can come.
+        else:
+            time.sleep(_PAUSE)
         obs = only_active(env.ready_obs, active)
     return obs
 
 
-def _wait_for_resets(env: Any) -> None:
-    if hasattr(type(env), "recv") and not env.in_flight:
-        env.recv(_PATIENCE)  # Only resets can come.
-    else:
-        time.sleep(_PAUSE)
-
-
 def only_active(obs: ByEnv, active: np.ndarray | None) -> ByEnv:
-    """The observations of the envs that still play."""
+    """Observations of the envs that still play."""
     if active is None:
         return obs
     chosen = active[obs.ids]
@@ -59,9 +54,9 @@ def check_alive(env: Any, active: np.ndarray | None = None) -> None:
     """Complain if none of these envs will ever wait for an action again."""
     states = {i: s for i, s in env.env_state.items() if active is None or active[i]}
     if not any(state in _PLAYS for state in states.values()):
-        told = ", ".join(f"{i}: {state.name}" for i, state in states.items())
+        listed = ", ".join(f"{i}: {state.name}" for i, state in states.items())
         raise RuntimeError(
-            f"no env can go on ({told}); after DONE, call reset() or raise episode_num; after "
+            f"no env can go on ({listed}); after DONE, call reset() or raise episode_num; after "
             "NEED_RESET, call reset() or set auto_reset"
         )
 
@@ -77,7 +72,7 @@ def check_answered(env: Any, asked: np.ndarray, answered: np.ndarray) -> None:
 
 
 def in_order(asked: np.ndarray, env_id: np.ndarray, output: Any) -> tuple[np.ndarray, Any]:
-    """The policy's answers in the order of the envs that it was asked for."""
+    """Answers of the policy in the order of the envs that it was asked for."""
     if sorted(env_id.tolist()) != sorted(asked.tolist()):
         raise RuntimeError(
             f"the policy was asked for actions of envs {asked.tolist()}, but its forward gave "
@@ -85,19 +80,3 @@ def in_order(asked: np.ndarray, env_id: np.ndarray, output: Any) -> tuple[np.nda
         )
     order = np.argsort(env_id)
     return asked, take(output, order[np.searchsorted(env_id, asked, sorter=order)])
-
-
-def one_step(step: VecStep, i: int) -> BaseEnvTimestep:
-    return BaseEnvTimestep(take(step.obs, i), step.reward[i], bool(step.done[i]), step.info[i])
-
-
-def steps_at(step: VecStep, index: np.ndarray) -> VecStep:
-    return VecStep(
-        obs=take(step.obs, index),
-        reward=step.reward[index],
-        done=step.done[index],
-        info=[step.info[i] for i in index.tolist()],
-        truncated=step.truncated[index],
-        abnormal=step.abnormal[index],
-        env_id=step.env_id[index],
-    )
