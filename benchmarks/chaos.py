@@ -30,7 +30,7 @@ import psutil
 
 from benchmarks.chaos_env import GATE, SHUT_STEPS
 from benchmarks.measure import HERE, BenchmarkError, say, stamp
-from ding.parallel.saving import MANIFEST
+from ding.parallel.checkpointing import MANIFEST
 
 KILLS, QUICK_KILLS = 100, 8
 COMMAND_EVERY = 20

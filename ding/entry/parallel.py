@@ -14,11 +14,11 @@ from ding.entry.head_start import ALONE_SECONDS, StartingRay
 from ding.entry.parallel_config import check_parallel, timeout_name, translated
 from ding.envs import get_vec_env_setting, manager_of
 from ding.parallel.backend import Backend, InlineBackend
-from ding.parallel.coordinator import Coordinator, Found
-from ding.parallel.crew import Worker
+from ding.parallel.checkpointing import MANIFEST, Saved, load_manifest
+from ding.parallel.coordinator import Coordinator, Evaluated
 from ding.parallel.fleet import Fleet
-from ding.parallel.saving import MANIFEST, Saved, load_manifest
 from ding.parallel.services import Blueprint
+from ding.parallel.worker_pool import Worker
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.progress import Progress, Scalars
 from ding.pipeline.report import Outcome
@@ -76,7 +76,7 @@ class ParallelRun:
         check_parallel(self.cfg, fleet)
         self._fit_model()
         self._saved: Saved | None = None
-        self._told: Found | None = None
+        self._told: Evaluated | None = None
         found = self._find(resume, or_begin)
         if found is None:
             save_compiled(self.cfg)
@@ -187,7 +187,7 @@ class ParallelRun:
             self._told = found
             self.progress.evaluated(sum(found.returns) / len(found.returns), found.state["best"])
         n, restarts = len(coordinator.collectors), sum(ledger.restarts.values())
-        busy = n - len(coordinator.crew.idle)
+        busy = n - len(coordinator.pool.idle)
         note = f"collecting {busy}/{n}, queued {coordinator.queued}, lag {ledger.lag.last}"
         if restarts:
             note += f", restarts {restarts}"

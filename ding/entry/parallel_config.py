@@ -8,7 +8,7 @@ from typing import Any
 
 from ding.config import override
 from ding.parallel.fleet import Fleet
-from ding.parallel.together import check_shared_config
+from ding.parallel.sharded_learning import check_shared_config
 from ding.utils.errors import ConfigError
 
 # Settings of the former transport and of its workers: what they set is built in now.

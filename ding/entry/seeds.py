@@ -10,7 +10,7 @@ from typing import Any
 from ding.config import override
 from ding.entry.parallel import ParallelRun
 from ding.entry.serial import train
-from ding.parallel.saving import MANIFEST
+from ding.parallel.checkpointing import MANIFEST
 from ding.pipeline.report import draw_curves, summary
 from ding.pipeline.run import ConfigLike, Run, read_input
 from ding.pipeline.state import STATE_NAME

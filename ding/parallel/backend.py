@@ -1,4 +1,4 @@
-"""Where the services of a parallel run live; here in threads of this process.
+"""Backends: places where the services of a parallel run live; here, threads of this process.
 
 A service is an object whose methods return `(large, small)`. The caller reads the small part; the
 large one stays where it is and is handed on to other services unread, as an argument of a call.

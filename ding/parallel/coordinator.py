@@ -1,4 +1,4 @@
-"""Tells the services what to do, and keeps the books.
+"""Coordinator: assigns work to the services of a parallel run and keeps the ledger.
 
 Policy flow: `learn` gives new weights, which are published once the call is over. Data flow:
 collectors bring chunks of samples, which go on to the buffer, or to the learner, unread. Task flow:
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ding.parallel.backend import Backend, Call, ServiceLostError, ignore
-from ding.parallel.crew import Crew, Worker
-from ding.parallel.feeds import Feed, OnPolicyFeed, ReplayFeed
-from ding.parallel.fleet import Fleet, Manning
+from ding.parallel.checkpointing import Checkpointing, Saved
+from ding.parallel.data_flow import Feed, OnPolicyFeed, ReplayFeed
+from ding.parallel.fleet import Autoscaler, Fleet
 from ding.parallel.ledger import Ledger
-from ding.parallel.saving import Saved, Saving
 from ding.parallel.services import Blueprint
+from ding.parallel.worker_pool import Worker, WorkerPool
 from ding.utils.limits import Limits
 from ding.worker import evaluation_due
 
@@ -47,8 +47,8 @@ class Weights:
 
 
 @dataclass
-class Found:
-    """What the last evaluation has shown."""
+class Evaluated:
+    """Result of the last evaluation."""
 
     stop: bool = False
     returns: list[float] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Coordinator:
         self._limits, self._on_news, self._tell = limits, on_news, tell
         self.policy_cfg, self.env_cfg, self.fleet = blueprint.cfg.policy, blueprint.cfg.env, fleet
         self.ledger = Ledger() if saved is None else Ledger.from_plain(saved.ledger)
-        self.found = Found() if saved is None else Found(**saved.found)
+        self.found = Evaluated() if saved is None else Evaluated(**saved.found)
         self._interrupted = interrupted
         self.weights: Weights | None = None
         self._learner_state: Any = None
@@ -89,26 +89,26 @@ class Coordinator:
         self._state_due = time.monotonic() + _STATE_SECONDS
         history = self.found.state["history"]
         self._evaluated_iter: int = history[-1]["train_iter"] if history else -1
-        self.crew = Crew(
+        self.pool = WorkerPool(
             backend, blueprint, self.ledger, fleet.timeouts, self._on_replaced, on_hung
         )
-        self.ask = self.crew.ask
-        self.learner = self.crew.hire("learner", fleet.learner_num)
-        self._manning = Manning(self.crew, self.learner, fleet, blueprint.cfg, tell)
-        self._manning.look()
-        self.evaluator = self.crew.hire("evaluator")
+        self.ask = self.pool.ask
+        self.learner = self.pool.hire("learner", fleet.learner_num)
+        self._autoscaler = Autoscaler(self.pool, self.learner, fleet, blueprint.cfg, tell)
+        self._autoscaler.look()
+        self.evaluator = self.pool.hire("evaluator")
         self.buffer: Worker | None = None
         self._feed: Feed
         if self.policy_cfg.on_policy:
             self._feed = OnPolicyFeed(self)
         else:
-            self.buffer = self.crew.hire("buffer")
+            self.buffer = self.pool.hire("buffer")
             self._feed = ReplayFeed(self, self.buffer, chunk)
-        self.saving = Saving(self, blueprint.cfg, limits, saved)
+        self.saving = Checkpointing(self, blueprint.cfg, limits, saved)
 
     @property
     def collectors(self) -> list[Worker]:
-        return self.crew.collectors
+        return self.pool.collectors
 
     def _on_replaced(self, worker: Worker) -> None:
         """Tell a new service where the one before it was."""
@@ -138,8 +138,8 @@ class Coordinator:
 
     def _turn(self) -> None:
         """Wait for an answer, and deal with all that are there."""
-        self.crew.turn()
-        self._manning.look()
+        self.pool.turn()
+        self._autoscaler.look()
         self._on_news(self)
 
     @property
@@ -239,7 +239,7 @@ class Coordinator:
         before, self._evaluated_iter = self._evaluated_iter, weights.train_iter
 
         def note(_: Call, told: Mapping[str, Any]) -> None:
-            self.found = Found(told["stop"], told["returns"], told["state"], weights)
+            self.found = Evaluated(told["stop"], told["returns"], told["state"], weights)
 
         def lost(_: ServiceLostError) -> None:
             self._evaluated_iter = before
@@ -297,4 +297,4 @@ class Coordinator:
         if saved is None:
             raise KeyboardInterrupt
         self._tell(f"no learner came back in {_AWAY_SECONDS:g} s: the last checkpoint stays")
-        self.ledger, self.found = Ledger.from_plain(saved.ledger), Found(**saved.found)
+        self.ledger, self.found = Ledger.from_plain(saved.ledger), Evaluated(**saved.found)

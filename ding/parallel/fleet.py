@@ -1,4 +1,4 @@
-"""How many workers a run has: as many as it wishes, as there is room for, and as it is told to."""
+"""Fleet: how many workers a run asks for, and an autoscaler that fits them to the room there is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ding.parallel.backend import Order
-from ding.parallel.crew import Crew, Worker
+from ding.parallel.worker_pool import Worker, WorkerPool
 
 _LOOK_SECONDS = 1.0
 
@@ -31,13 +31,13 @@ class Fleet:
     """Collect only when all is learned, as serial runs do."""
 
 
-class Manning:
+class Autoscaler:
     """Fits the collectors to the room that there is, and carries out orders from outside."""
 
     def __init__(
-        self, crew: Crew, learner: Worker, fleet: Fleet, cfg: Any, tell: Callable[[str], None]
+        self, pool: WorkerPool, learner: Worker, fleet: Fleet, cfg: Any, tell: Callable[[str], None]
     ) -> None:
-        self._crew, self._learner, self._fleet = crew, learner, fleet
+        self._pool, self._learner, self._fleet = pool, learner, fleet
         self._batch_size, self._tell = cfg.policy.learn.batch_size, tell
         self._most: int | None = None
         """Collectors that may be used of all that there is room for."""
@@ -49,23 +49,23 @@ class Manning:
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _LOOK_SECONDS
-        for order in self._crew.backend.orders():
+        for order in self._pool.backend.orders():
             self._obey(order)
         self._fit()
 
     def _fit(self) -> None:
-        crew, room = self._crew, self._crew.backend.room("collector")
+        pool, room = self._pool, self._pool.backend.room("collector")
         if room is None:
-            crew.wanted = self._most or self._fleet.collector_num
+            pool.wanted = self._most or self._fleet.collector_num
         else:
-            crew.wanted = room if self._most is None else min(room, self._most)
-        for _ in range(crew.wanted - len(crew.collectors)):
-            crew.hire("collector")
+            pool.wanted = room if self._most is None else min(room, self._most)
+        for _ in range(pool.wanted - len(pool.collectors)):
+            pool.hire("collector")
         # Of those too many, lost ones are dismissed when that is noticed; these never came.
-        waiting = [worker for worker in crew.collectors if not worker.has_answered]
-        for worker in waiting[: max(len(crew.collectors) - crew.wanted, 0)]:
-            crew.dismiss(worker)
-        self._warn(room, crew.backend.room("learner"))
+        waiting = [worker for worker in pool.collectors if not worker.has_answered]
+        for worker in waiting[: max(len(pool.collectors) - pool.wanted, 0)]:
+            pool.dismiss(worker)
+        self._warn(room, pool.backend.room("learner"))
 
     def _warn(self, collectors: int | None, learners: int | None) -> None:
         """Tell once what is missing, and again when that changes."""
@@ -96,13 +96,13 @@ class Manning:
             self._resize_collectors(order)
 
     def _restart(self, order: Order) -> None:
-        workers = [self._learner] if order.role == "learner" else list(self._crew.collectors)
+        workers = [self._learner] if order.role == "learner" else list(self._pool.collectors)
         chosen = [worker for worker in workers if order.name in (None, worker.name)]
         if not chosen:
             names = ", ".join(worker.name for worker in workers)
             self._tell(f"there is no {order.role} '{order.name}' to restart, only {names}")
         for worker in chosen:
-            self._crew.replace(worker)
+            self._pool.replace(worker)
 
     def _resize_learner(self, size: int) -> None:
         if size < 1 or self._batch_size % size:
@@ -111,15 +111,15 @@ class Manning:
                 f"policy.learn.batch_size = {self._batch_size}"
             )
             return
-        self._crew.replace(self._learner, size)
+        self._pool.replace(self._learner, size)
 
     def _resize_collectors(self, order: Order) -> None:
-        n = len(self._crew.collectors)
+        n = len(self._pool.collectors)
         if order.what == "add":
             self._most = None if self._most is None else self._most + order.number
-            if self._crew.backend.room("collector") is None:
+            if self._pool.backend.room("collector") is None:
                 self._most = n + order.number
             return
         self._most = max(n - order.number, 1)
-        for worker in self._crew.collectors[self._most :]:
-            self._crew.dismiss(worker)
+        for worker in self._pool.collectors[self._most :]:
+            self._pool.dismiss(worker)

@@ -1,4 +1,4 @@
-"""What a parallel run has done: every chunk of samples is accounted for, no counter runs back."""
+"""Ledger of a parallel run: every chunk of samples is accounted for, no counter runs back."""
 
 from __future__ import annotations
 

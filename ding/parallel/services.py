@@ -1,4 +1,4 @@
-"""The workers of a run as services: each owns one part of what a serial run has in one place.
+"""Services: the parts of a run, each callable from elsewhere.
 
 Weights and samples travel as NumPy arrays in plain dicts. Every method returns `(large, small)`.
 """
@@ -16,7 +16,7 @@ import torch
 
 from ding.envs import get_vec_env_setting, manager_of
 from ding.envs.manager.slot import seed_after
-from ding.parallel.together import (
+from ding.parallel.sharded_learning import (
     NoLog,
     begin_alike,
     check_shared_config,

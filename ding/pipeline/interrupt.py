@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: once to save and leave, once more to leave at once."""
+"""Interrupt: Ctrl-C and SIGTERM once to save and leave, once more to leave at once."""
 
 from __future__ import annotations
 

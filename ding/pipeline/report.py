@@ -1,4 +1,4 @@
-"""What a run leaves behind besides checkpoints and logs: its result, and its learning curve."""
+"""Report of a run: its result and its learning curve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the model fit the env? Fills in what the env says, and refuses what contradicts it."""
+"""Spaces: fit the model to those of the env, and refuse what contradicts them."""
 
 from __future__ import annotations
 

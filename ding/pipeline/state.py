@@ -1,4 +1,4 @@
-"""The state of a whole run: saved without a pause in the training, restored bit for bit.
+"""State of a whole run: saved without a pause in the training, restored bit for bit.
 
 What is in the replay buffer goes to a file of its own in the background. The rest waits under
 another name until that file is whole: a state that can be seen can be resumed.

@@ -4,13 +4,7 @@ from ding.policy.a2c import A2CConfig, A2CPolicy
 from ding.policy.acer import ACERConfig, ACERPolicy
 from ding.policy.acting_state import ActingState
 from ding.policy.averaged_dqn import AveragedDQNConfig, AveragedDQNPolicy
-from ding.policy.base import (
-    Policy,
-    create_policy,
-    get_policy_cls,
-    register_policy,
-    takes_all_envs,
-)
+from ding.policy.base import Policy
 from ding.policy.bdq import BDQPolicy
 from ding.policy.c51 import C51Config, C51Policy
 from ding.policy.config import CollectConfig, EvalConfig, LearnConfig, OtherConfig, PolicyConfig
@@ -18,11 +12,19 @@ from ding.policy.d4pg import D4PGConfig, D4PGPolicy
 from ding.policy.ddpg import DDPGConfig, DDPGPolicy
 from ding.policy.discrete_sac import DiscreteSACPolicy
 from ding.policy.dqn import DQNConfig, DQNPolicy
+from ding.policy.factory import create_policy, get_policy_cls, register_policy
 from ding.policy.fqf import FQFConfig, FQFPolicy
 from ding.policy.impala import IMPALAConfig, IMPALAPolicy
 from ding.policy.iqn import IQNConfig, IQNPolicy
 from ding.policy.mdqn import MDQNConfig, MDQNPolicy
-from ding.policy.modes import CollectMode, CommandMode, EvalMode, LearnMode
+from ding.policy.modes import (
+    CollectMode,
+    CommandMode,
+    EvalMode,
+    LearnMode,
+    single_steps,
+    takes_all_envs,
+)
 from ding.policy.ngu import NGUConfig, NGUPolicy
 from ding.policy.normaliser import Statistics
 from ding.policy.paddpg import PADDPGConfig, PADDPGPolicy
@@ -118,5 +120,6 @@ __all__ = [
     "get_policy_cls",
     "get_random_policy",
     "register_policy",
+    "single_steps",
     "takes_all_envs",
 ]

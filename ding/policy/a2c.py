@@ -21,8 +21,8 @@ from ding.policy.actor_critic import (
     learned,
     samples_of,
 )
-from ding.policy.base import takes_all_envs
 from ding.policy.config import LearnConfig, PolicyConfig, check_samples, one_of, within
+from ding.policy.modes import takes_all_envs
 from ding.rl_utils.a2c import actor_critic_losses
 from ding.torch_utils import GradientStep
 from ding.utils.batch import Batch, columns_of

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from ding.policy.actions import masked_logits
 from ding.policy.actor_critic import ActorCriticPolicy
-from ding.policy.base import takes_all_envs
 from ding.policy.config import LearnConfig, PolicyConfig, at_least, one_of, unused, within
+from ding.policy.modes import takes_all_envs
 from ding.policy.unrolled import (
     UnrollCollectConfig,
     UnrollOtherConfig,

@@ -1,4 +1,4 @@
-"""What algorithms with a stochastic policy share: acting, advantages, passes over a collect.
+"""Actor-critic base: acting by a stochastic policy, advantages, passes over a collect.
 
 Letters in shapes: B batch, N envs.
 """

@@ -6,7 +6,7 @@ An algorithm overrides `_init_*`, `_forward_*` and `_get_train_sample`; the rest
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,41 +18,19 @@ from ding.envs.base_env import VecStep
 from ding.model import create_model, parameters_of
 from ding.policy.acting_state import ActingParts, ActingState
 from ding.policy.config import PolicyConfig, check_buffer
-from ding.policy.modes import CollectMode, CommandMode, EvalMode, LearnMode
+from ding.policy.modes import CollectMode, CommandMode, EvalMode, LearnMode, single_steps
 from ding.policy.normaliser import Normalisers, Statistics
-from ding.policy.replayed import learnable
+from ding.policy.replay_columns import learnable
 from ding.rl_utils.adder import terminated
 from ding.torch_utils.lr_schedule import LrSchedule
 from ding.utils.batch import Batch, Rows, columns_of, tree_map
 from ding.utils.data.collate_fn import as_tensor
 from ding.utils.errors import ConfigError
 from ding.utils.memory import keep_freed_memory
-from ding.utils.registry import MODEL_REGISTRY, POLICY_REGISTRY, class_of
+from ding.utils.registry import MODEL_REGISTRY
 from ding.utils.seed import new_generator
 
 FIELDS = ("learn", "collect", "eval", "command")
-
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def takes_all_envs(get_train_sample: Function) -> Function:
-    """Mark a `_get_train_sample` that wants the steps of all envs at once.
-
-    They come one env after the other, with a column `end` that is True at the last step of each
-    piece. Without the mark it is called for every piece on its own.
-    """
-    get_train_sample.takes_all_envs = True  # type: ignore[attr-defined]
-    return get_train_sample
-
-
-def single_steps(get_train_sample: Function) -> Function:
-    """Mark a `_get_train_sample` whose samples are single steps, of all envs at once.
-
-    Replay sums the rewards of `nstep` of them when they are drawn.
-    """
-    get_train_sample.single_steps = True  # type: ignore[attr-defined]
-    return takes_all_envs(get_train_sample)
 
 
 class Policy:
@@ -119,9 +97,7 @@ class Policy:
 
     def _pick_device(self) -> torch.device:
         if self._cuda and not torch.cuda.is_available():
-            raise ConfigError(
-                "policy.cuda = True, but no CUDA device is to be had; set it to False"
-            )
+            raise ConfigError("policy.cuda = True, but there is no CUDA device; set it to False")
         return torch.device("cuda" if self._cuda else "cpu")
 
     # --- model ---------------------------------------------------------------------------------
@@ -422,18 +398,3 @@ def _to_gpu(value: Any, device: torch.device) -> Any:
     if not isinstance(value, Tensor):
         return value
     return value.pin_memory().to(device, non_blocking=True)
-
-
-def create_policy(cfg: Mapping[str, Any], **kwargs: Any) -> Policy:
-    """The policy that `cfg.type` names, built with `cfg` (and e.g. `model`, `enable_field`)."""
-    return get_policy_cls(cfg)(cfg, **kwargs)
-
-
-def get_policy_cls(cfg: Mapping[str, Any]) -> type[Policy]:
-    # Older configs and code name the version with a command mode; here every policy has one.
-    name = str(cfg["type"])
-    return class_of(POLICY_REGISTRY, {**cfg, "type": name.removesuffix("_command")})
-
-
-def register_policy(name: str, cls: type[Policy]) -> None:
-    POLICY_REGISTRY.register(name)(cls)

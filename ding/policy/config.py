@@ -1,4 +1,4 @@
-"""Settings that every algorithm has. An algorithm's own file adds its own."""
+"""Settings that every algorithm has; the file of an algorithm adds its own."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from ding.policy.actor_critic import ActorCriticPolicy, learned
-from ding.policy.base import takes_all_envs
 from ding.policy.config import LearnConfig, PolicyConfig, at_least, one_of, within
+from ding.policy.modes import takes_all_envs
 from ding.policy.unrolled import (
     UnrollCollectConfig,
     UnrollOtherConfig,

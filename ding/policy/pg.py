@@ -15,8 +15,8 @@ import numpy as np
 from torch import Tensor
 
 from ding.policy.actor_critic import ActorCriticPolicy, check_on_policy, ends_of, learned
-from ding.policy.base import takes_all_envs
 from ding.policy.config import CollectConfig, LearnConfig, PolicyConfig, check_samples, one_of
+from ding.policy.modes import takes_all_envs
 from ding.rl_utils.adder import terminated
 from ding.rl_utils.scan import flat_scan
 from ding.torch_utils import GradientStep

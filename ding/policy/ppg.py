@@ -26,8 +26,8 @@ from ding.policy.actor_critic import (
     check_on_policy,
     learned,
 )
-from ding.policy.base import takes_all_envs
 from ding.policy.config import PolicyConfig, at_least, check_samples, one_of, within
+from ding.policy.modes import takes_all_envs
 from ding.policy.ppo import ClipLearnConfig, clipped_policy_loss
 from ding.rl_utils.ppo import value_loss
 from ding.torch_utils import GradientStep

@@ -22,7 +22,6 @@ from ding.policy.actor_critic import (
     check_on_policy,
     learned,
 )
-from ding.policy.base import takes_all_envs
 from ding.policy.config import (
     LearnConfig,
     PolicyConfig,
@@ -31,6 +30,7 @@ from ding.policy.config import (
     one_of,
     within,
 )
+from ding.policy.modes import takes_all_envs
 from ding.rl_utils.ppo import clipped_surrogate, ratio_statistics, value_loss
 from ding.rl_utils.td import weighted_mean
 from ding.torch_utils import GradientStep

@@ -21,8 +21,8 @@ from ding.policy.actor_critic import (
     learned,
     samples_of,
 )
-from ding.policy.base import single_steps
 from ding.policy.config import PolicyConfig, check_samples, one_of, within
+from ding.policy.modes import single_steps
 from ding.policy.ppo import MONITORED, ClipLearnConfig, ppo_loss
 from ding.policy.unrolled import check_known_behaviour
 from ding.torch_utils import GradientStep

@@ -1,4 +1,4 @@
-"""Random actions behind the functions of a collect mode, for warm-up."""
+"""Random policy: random actions behind the functions of a collect mode, for warm-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a run is over at the latest."""
+"""Limits: when a run is over at the latest."""
 
 from __future__ import annotations
 

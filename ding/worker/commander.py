@@ -1,4 +1,4 @@
-"""Progress in, settings for collecting out."""
+"""Commander: from the progress of training to the settings of collecting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays whole episodes with the policy's eval mode and says whether it has converged."""
+"""Evaluator: plays whole episodes with the eval mode of a policy, tells whether it converged."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from ding.entry.parallel import ParallelRun, parallel_pipeline
 from ding.entry.parallel_config import translated
 from ding.entry.serial import train
 from ding.parallel.backend import Call, ThreadBackend
+from ding.parallel.checkpointing import MANIFEST, load_manifest
 from ding.parallel.coordinator import spread_epsilon
-from ding.parallel.saving import MANIFEST, load_manifest
 from ding.parallel.services import CollectorService
 from ding.pipeline.run import Run
 from ding.utils.errors import CheckpointError, ConfigError
@@ -135,7 +135,7 @@ def test_a_service_that_hangs_is_replaced(monkeypatch: Any, capsys: Any) -> None
 
 
 def test_a_service_that_keeps_dying_ends_the_run(monkeypatch: Any) -> None:
-    monkeypatch.setattr("ding.parallel.crew._MOST_IN_A_ROW", 3)
+    monkeypatch.setattr("ding.parallel.worker_pool._MOST_IN_A_ROW", 3)
     with pytest.raises(Exception, match=r"learner was lost 4 times in a row"):
         run("dqn", KillingBackend("begin", tuple(range(10))))
 

@@ -12,7 +12,7 @@ import pytest
 from ding.entry.parallel import ParallelRun
 from ding.parallel.backend import AnswerLostError, Call, Order, ThreadBackend
 from ding.parallel.coordinator import Coordinator
-from ding.parallel.feeds import ReplayFeed
+from ding.parallel.data_flow import ReplayFeed
 from ding.parallel.ledger import Ledger
 from ding.utils.limits import Limits
 from entry.configs import pair
@@ -79,7 +79,7 @@ def test_collectors_join_and_leave(kind: str, capsys: Any) -> None:
     def leave(coordinator: Coordinator) -> None:
         seen.append(len(coordinator.collectors))
         backend.rooms["collector"] = 2
-        coordinator.crew.wanted = 2
+        coordinator.pool.wanted = 2
         for worker in coordinator.collectors[:2]:
             backend.kill(worker.services[0])
 

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ding.parallel.saving import MANIFEST
+from ding.parallel.checkpointing import MANIFEST
 from entry.configs import config_file
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray")

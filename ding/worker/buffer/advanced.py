@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ding.policy.replayed import BOOKKEEPING
+from ding.policy.replay_columns import BOOKKEEPING
 from ding.utils.batch import Batch, Rows
 from ding.utils.errors import ConfigError, DingError
 from ding.worker.buffer.flow import SampledMonitor, ThruputController

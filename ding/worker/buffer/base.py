@@ -1,4 +1,4 @@
-"""The interface of replay buffers."""
+"""Interface of replay buffers."""
 
 from __future__ import annotations
 

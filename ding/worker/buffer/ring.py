@@ -1,4 +1,4 @@
-"""What buffers of single samples share: a ring of slots, its accounts, its files and its state."""
+"""Ring buffer: slots of single samples, with accounts, files and state; the base of buffers."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ class ISerialCollector(ABC):
 
     def take_statistics(self) -> dict[str, Any]:
         """Statistics for the policy's normalisers, gathered since the last call."""
-        if self._recorder.observe is None:  # Found once: this is asked for after every collect.
+        if self._recorder.observe is None:  # Evaluated once: this is asked for after every collect.
             return {}
         return self._policy.get_attribute("statistics")
 

@@ -1,4 +1,4 @@
-"""Optimizes a policy with the data it is given, and does what its hooks say meanwhile."""
+"""Learner: updates a policy on batches, with hooks around every update."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several learners need to train one policy, besides their group."""
+"""Sharded learning: several learners train one policy, each on a shard of every batch."""
 
 from __future__ import annotations
 

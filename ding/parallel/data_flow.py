@@ -1,4 +1,4 @@
-"""How samples come from the collectors to the learner: through a replay buffer, or directly."""
+"""Data flow: samples go from collectors to the learner through a replay buffer, or directly."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ding.parallel.backend import AnswerLostError, Call, ServiceLostError, ignore
-from ding.parallel.crew import Lost, Worker
 from ding.parallel.ledger import Balance
+from ding.parallel.worker_pool import Lost, Worker
 
 if TYPE_CHECKING:
     from ding.parallel.coordinator import Coordinator, Weights
@@ -95,7 +95,7 @@ class ReplayFeed(Feed):
         return len(self._arrived)
 
     def dispatch(self) -> None:
-        idle, most = self._c.crew.idle, 2 * len(self._c.collectors)
+        idle, most = self._c.pool.idle, 2 * len(self._c.collectors)
         while idle and self.queued < most and self._collect(next(iter(idle))):
             pass
         if self._c.pausing:
@@ -263,8 +263,8 @@ class OnPolicyFeed(Feed):
             if not c.pausing:
                 self._learn()
             return
-        while self._open and c.crew.idle:
-            self._collect(next(iter(c.crew.idle)), weights)
+        while self._open and c.pool.idle:
+            self._collect(next(iter(c.pool.idle)), weights)
 
     def _begin_round(self, version: int) -> None:
         self._c.ledger.chunks.stale += len(self._parts)

@@ -1,4 +1,4 @@
-"""What a prioritised replay buffer adds to samples."""
+"""Columns that a prioritised replay buffer adds to samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of a parallel run: learner, buffer and ledger as they were at one moment.
+"""Checkpointing of a parallel run: learner, buffer and ledger as they were at one moment.
 
 The parts are files of their own, in `policy/` and `data/`; a manifest in `ckpt/` names those that
 belong together. It is replaced in one move when all of them are whole, so that what it names can
@@ -56,7 +56,7 @@ def load_manifest(directory: Path) -> Saved:
     return saved
 
 
-class Saving:
+class Checkpointing:
     """One checkpoint after the other, without a pause for the collectors."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The services of a run as its coordinator knows them: asked, answered, lost and replaced."""
+"""Worker pool: the services of a run as its coordinator calls, loses and replaces them."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class Worker:
         return not self.calls
 
 
-class Crew:
-    """All workers of a run. A worker is asked one thing at a time."""
+class WorkerPool:
+    """Workers of a run. Each has one call under way at a time."""
 
     def __init__(
         self,
