@@ -47,6 +47,7 @@ def kernels(work: int, worth: Worth) -> Any:
 
 def _is_traced() -> bool:
     """By `torch.compile` or a transform of `torch.func`, where tensors have no memory to read."""
+    # Private, since nothing public tells whether a transform is active.
     return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
 
 
