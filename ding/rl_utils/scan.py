@@ -46,6 +46,7 @@ def kernels(work: int, worth: Worth) -> Any:
 
 def _is_traced() -> bool:
     """Detect `torch.compile` and transforms of `torch.func`: tensors there have no memory."""
+    # Private, since nothing public tells whether a transform is active.
     return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
 
 
