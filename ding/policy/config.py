@@ -162,6 +162,12 @@ class PolicyConfig:
                 "policy.priority_IS_weight = True takes effect with priority = True only"
             )
         self._check_effects()
+        clip_type = self.learn.grad_clip_type
+        if clip_type in ("clip_norm", "clip_value") and self.learn.grad_clip_value is None:
+            raise ConfigError(
+                f"policy.learn.grad_clip_type = '{clip_type}' and grad_clip_value = None: set both "
+                "or none"
+            )
 
     def _check_effects(self) -> None:
         """Refuse established settings that nothing would act upon."""
