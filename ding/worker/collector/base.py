@@ -32,7 +32,7 @@ class CollectorConfig:
 
 
 class ISerialCollector(ABC):
-    """Env manager + collect mode + the loop between them. Returns data, stores nothing."""
+    """Loop between an env manager and a collect mode; subclasses say what `collect` returns."""
 
     config_class: ClassVar[type] = CollectorConfig
     config: ClassVar[dict[str, Any]] = {}
