@@ -381,7 +381,7 @@ class Policy:
                 f"{self.cfg.discount_factor} (compile_config sets both)"
             )
         reward = columns["reward"]
-        if self.cfg.nstep > 1 and reward.ndim == 2 and reward.shape[1] == self.cfg.nstep:
+        if "value_gamma" in columns and reward.ndim == 2:
             powers = np.power(self.cfg.discount_factor, np.arange(self.cfg.nstep))
             reward = (reward @ powers).astype(np.float32)
         over = terminated(columns, self.cfg.learn.ignore_done)

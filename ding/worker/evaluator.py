@@ -1,4 +1,4 @@
-"""Evaluator: plays whole episodes with the eval mode of a policy, tells whether it converged."""
+"""Evaluator: whole episodes with the policy's eval mode, and whether it has converged."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class EvalResult(NamedTuple):
 
 
 class VectorEvalMonitor:
-    """Gives every env a fixed share of the episodes, so that short ones are not counted more often.
+    """Returns of one evaluation, a fixed share from every env: short episodes count no more often.
 
     12 episodes in 5 envs: 3, 3, 2, 2, 2.
     """

@@ -17,8 +17,7 @@ from ding.utils.errors import ConfigError
 from ding.utils.log import WorkerLog, table
 from ding.utils.registry import SERIAL_COLLECTOR_REGISTRY, class_of
 from ding.worker.collector.overlapped_inference import OverlappedInference, Stretch
-from ding.worker.collector.recorder import Recorder
-from ding.worker.collector.recorder import attribute_of as attribute_of
+from ding.worker.collector.recorder import Recorder, attribute_of
 from ding.worker.collector.waiting_envs import await_obs, can_overlap, check_answered, in_order
 
 
@@ -32,7 +31,7 @@ class CollectorConfig:
 
 
 class ISerialCollector(ABC):
-    """Env manager + collect mode + the loop between them. Returns data, stores nothing."""
+    """Loop between an env manager and a collect mode; subclasses say what `collect` returns."""
 
     config_class: ClassVar[type] = CollectorConfig
     config: ClassVar[dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""Collects whole episodes."""
+"""Episode collector: whole episodes, a given number of them."""
 
 from __future__ import annotations
 

@@ -142,18 +142,15 @@ class PlayersRecorder(Recorder):
         self._count(step, step.env_id)
 
     def cut_episodes(self, seats: list[int]) -> int:
-        """Of these envs; the steps that are dropped are those of the player with the most."""
+        """Forget all players' episodes in these envs; counts those of the player with the most."""
         super().cut_episodes(seats)
         dropped = 0
-        for i in seats:
-            env_id = np.array([i])
-            dropped += max(
-                (
-                    recorder.cut_episodes(player.seats(env_id, place).tolist())
-                    for recorder, player, place, _ in self._places()
-                ),
-                default=0,
-            )
+        for env_id in seats:
+            counts = [
+                recorder.cut_episodes(player.seats(np.array([env_id]), place).tolist())
+                for recorder, player, place, _ in self._places()
+            ]
+            dropped += max(counts, default=0)
         return dropped
 
     def _drop_stale(self, step: VecStep) -> VecStep:
@@ -193,8 +190,6 @@ class PlayersCollector(ISerialCollector):
     """
 
     config: ClassVar[dict[str, Any]] = dict(
-        type="players",
-        import_names=[],
         # Train iterations between two entries in the log.
         collect_print_freq=100,
         # Name of the player at each position; by default each player has one, in order.

@@ -37,7 +37,7 @@ class Recorder:
         self._storing = threading.Lock()
 
     def begin(self, env: Any, n_seat: int | None = None) -> None:
-        """All envs of this manager are at the start of an episode."""
+        """Begin episodes in all envs of this manager; a seat is an env, or one of `n_seat`."""
         self._env = env
         n_seat = env.env_num if n_seat is None else n_seat
         self.store = TrajectoryStore(n_seat)
@@ -190,7 +190,7 @@ class EpisodeLog:
         self.begin(0)
 
     def begin(self, n_seat: int) -> None:
-        """All of so many seats are at the start of an episode."""
+        """Begin an episode in each of so many seats."""
         self._return = np.zeros(n_seat, dtype=np.float64)
         self.length = np.zeros(n_seat, dtype=np.int64)
         """Steps of each seat's episode so far."""

@@ -1,4 +1,4 @@
-"""Collects a given number of training samples."""
+"""Sample collector: a given number of training samples."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Sampler:
         return concat([columns_of(part) for part in samples if len(part)] or [{}])
 
     def hand_out(self, n_sample: int | None) -> Rows:
-        """So many samples, or None for all; off-policy the rest is kept for the next time."""
+        """Take `n_sample` samples out, or None for all; off-policy the rest is kept for later."""
         parts, n = self._parts, self.available
         self._parts, self.available = [], 0
         columns = parts[0] if len(parts) == 1 else concat(parts)

@@ -18,7 +18,7 @@ from ding.utils.checkpoint import load_checkpoint, save_checkpoint
 from ding.utils.errors import DingError
 from ding.utils.log import WorkerLog
 from ding.utils.registry import LEARNER_REGISTRY, class_of
-from ding.worker.collector.base import attribute_of
+from ding.worker.collector.recorder import attribute_of
 from ding.worker.learner.hooks import LearnerHook, add_learner_hook, build_learner_hook_by_cfg
 
 
