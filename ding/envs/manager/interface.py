@@ -117,7 +117,7 @@ class EnvManager(ABC):
 
     @abstractmethod
     def _look_up(self, name: str) -> list[tuple[str, Any]]:
-        """What `look_up` gives for an attribute of every env."""
+        """Results of `look_up` for an attribute of every env."""
 
     @abstractmethod
     def _saved_envs(self) -> list[bytes]: ...

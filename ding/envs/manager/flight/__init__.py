@@ -1,1 +1,1 @@
-"""What led to the failure of an env: recorded, saved, and played again."""
+"""Flights: episodes that led to the failure of an env, recorded, saved and replayed."""

@@ -1,4 +1,4 @@
-"""What is known of an episode that broke, as text for people and as a file that can be replayed."""
+"""Flight: the record of an episode that broke, as text for people and as a file to be replayed."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Flight:
     env: dict[str, Any] | None
     """`{"call": "module:name", "args": ..., "kwargs": ...}` in plain form; None if it has none."""
     kind: str
-    """What went wrong: raised, timeout, died, nan, shape or reset."""
+    """Kind of fault: raised, timeout, died, nan, shape or reset."""
     error: str
     traceback: str
     seed: int | None
-    """What `env.seed` was given last; `resets` counts the resets from there to this episode."""
+    """The last argument of `env.seed`; `resets` counts the resets from there to this episode."""
     dynamic_seed: bool | None
     resets: int
     episode_seed: int | None

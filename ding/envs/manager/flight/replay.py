@@ -1,4 +1,4 @@
-"""Runs a recorded episode again, up to the failure."""
+"""Replay: runs a recorded episode again, up to the failure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Replay:
-    """What happened when the actions of a flight were taken again."""
+    """Steps and failure of a second run of a flight's actions."""
 
     flight: Flight
     steps: list[ReplayStep]
@@ -172,7 +172,7 @@ def _deadline(seconds: float, what: str) -> AbstractContextManager[None]:
 
 
 def _class_name(error: str) -> str:
-    """Of texts like `ValueError: no` and `ValueError('no')`."""
+    """The class in texts like `ValueError: no` and `ValueError('no')`."""
     return error.partition(":")[0].partition("(")[0].rpartition(".")[2].strip()
 
 
