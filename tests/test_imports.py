@@ -21,7 +21,7 @@ BELOW: dict[str, set[str]] = {
     "model": {"utils", "torch_utils", "rl_utils"},
     "policy": {"utils", "torch_utils", "rl_utils", "model", "config", "envs"},
     "worker": {"utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs"},
-    "data": {"utils", "config", "worker"},
+    "data": {"utils", "config", "rl_utils", "worker"},
     "pipeline": {"utils", "config", "policy", "envs", "worker"},
     "parallel": {"utils", "torch_utils", "policy", "envs", "worker", "pipeline"},
     "entry": {

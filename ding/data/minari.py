@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ding.rl_utils.adder import terminated
 from ding.utils.batch import Rows, columns_of, concat, take
 from ding.utils.errors import DingError
 
@@ -71,9 +72,8 @@ def _observations(columns: Mapping[str, Any]) -> Any:
 def _flags(columns: Mapping[str, Any], name: str) -> Any:
     if name not in ("terminated", "truncated"):
         return columns[name]
-    done = np.asarray(columns["done"]).astype(bool)
-    truncated = np.asarray(columns.get("truncated", np.zeros_like(done))).astype(bool)
-    return truncated if name == "truncated" else done & ~truncated
+    over = terminated(columns)
+    return over if name == "terminated" else np.asarray(columns["done"]).astype(bool) & ~over
 
 
 def _write(group: Any, name: str, value: Any) -> None:

@@ -42,7 +42,7 @@ class ActionKind(NamedTuple):
 
 
 def _best_discrete(logit: np.ndarray) -> np.ndarray:
-    return logit.argmax(axis=1)
+    return logit.argmax(axis=-1)
 
 
 # --- several discrete actions: a tuple of logits (N, A_i), action (N, heads) ---------------------
@@ -53,15 +53,15 @@ def _heads(logit: Any) -> Sequence[Any]:
 
 
 def _sample_multi(logit: Any, rng: Rng) -> np.ndarray:
-    return np.stack([sample_categorical(head, rng) for head in _heads(logit)], axis=1)
+    return np.stack([sample_categorical(head, rng) for head in _heads(logit)], axis=-1)
 
 
 def _best_multi(logit: Any) -> np.ndarray:
-    return np.stack([head.argmax(axis=1) for head in _heads(logit)], axis=1)
+    return np.stack([head.argmax(axis=-1) for head in _heads(logit)], axis=-1)
 
 
 def _log_prob_multi(logit: Any, action: np.ndarray) -> np.ndarray:
-    pairs = zip(_heads(logit), action.T, strict=True)
+    pairs = zip(_heads(logit), np.moveaxis(action, -1, 0), strict=True)
     parts = [acting.categorical_log_prob(head, taken) for head, taken in pairs]
     return np.sum(parts, axis=0)
 
@@ -182,5 +182,5 @@ def hybrid_action(
 
 
 def best_hybrid_action(output: dict[str, Any]) -> dict[str, np.ndarray]:
-    kind = masked_logits(output).argmax(axis=1)
+    kind = masked_logits(output).argmax(axis=-1)
     return {"action_type": kind, "action_args": output["action_args"]}

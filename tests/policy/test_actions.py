@@ -196,3 +196,19 @@ def test_ppo_learns_with_every_kind(kind: str) -> None:
     else:
         assert action["action_type"].tolist() == [0, 1, 2]
         assert action["action_args"][:, 0] == pytest.approx(0.5, abs=0.15)
+
+
+def test_every_kind_keeps_an_agent_axis() -> None:
+    """(N, agents, A) logits: each agent has its own choice, over the last axis."""
+    rng = np.random.default_rng(0)
+    logit = rng.normal(size=(3, 2, 4)).astype(np.float32)
+    several = (logit, rng.normal(size=(3, 2, 5)).astype(np.float32))
+    discrete, multi = ACTION_KINDS["discrete"], ACTION_KINDS["multi_discrete"]
+    assert np.array_equal(discrete.best(logit), logit.argmax(axis=-1))
+    best = multi.best(several)
+    assert best.shape == multi.sample(several, rng).shape == (3, 2, 2)
+    assert np.array_equal(best[..., 1], several[1].argmax(axis=-1))
+    log_prob = multi.log_prob(several, best)
+    parts = [discrete.log_prob(head, best[..., i]) for i, head in enumerate(several)]
+    assert log_prob.shape == (3, 2)
+    assert log_prob == pytest.approx(sum(parts), rel=1e-5)
