@@ -152,7 +152,7 @@ class EnvManager(ABC):
         self._slots.is_open = True
         self._start()
         for slot in self._slots:
-            slot.enter(EnvState.INIT)
+            self._slots.enter(slot, EnvState.INIT)
 
     @contextmanager
     def _closed_on_failure(self) -> Iterator[None]:

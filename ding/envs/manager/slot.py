@@ -92,13 +92,6 @@ class Slot:
     def instance(self) -> Instance:
         return self.instances[self.playing]
 
-    def enter(self, state: EnvState) -> None:
-        if state not in _NEXT[self.state] and state is not self.state:
-            raise RuntimeError(
-                f"env {self.env_id} is {self.state.name} and cannot become {state.name}"
-            )
-        self.state = state
-
     def clear(self) -> None:
         """Forget all but the seed and where replays are saved: what outlives `close`."""
         self.instances = [Instance(instance.number) for instance in self.instances]
@@ -190,10 +183,18 @@ class SlotTable:
         return sorted(pairs, key=lambda pair: pair[1].number)
 
     def enter(self, slot: Slot, state: EnvState) -> None:
-        self.n_reset += (state is EnvState.RESET) - (slot.state is EnvState.RESET)
-        slot.enter(state)
-        self.waiting[slot.env_id] = state is EnvState.RUN and not self.busy[slot.env_id]
-        self.ready = None
+        """Move a slot, as the table above allows, and the columns with it."""
+        before, i = slot.state, slot.env_id
+        if state is before:
+            return
+        if state not in _NEXT[before]:
+            raise RuntimeError(f"env {i} is {before.name} and cannot become {state.name}")
+        slot.state, self.ready = state, None
+        self.n_reset += (state is EnvState.RESET) - (before is EnvState.RESET)
+        if state is EnvState.RUN:
+            self.waiting[i] = not self.busy[i]
+        elif before is EnvState.RUN:
+            self.waiting[i] = False
 
     def episode_ended(self, slot: Slot, *, abnormal: bool) -> bool:
         """Count an episode; whether the env must be reset now."""
