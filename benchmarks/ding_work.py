@@ -8,7 +8,7 @@ import json
 import math
 import pstats
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -42,7 +42,8 @@ class TimedRun(Run):
 
     def begin(self) -> None:
         self._left_out = NOTHING
-        self._first_batches: list[Clock] = []
+        self._first_updates: list[Clock] = []
+        self.learner.train = self._timed(self.learner.train)  # type: ignore[method-assign]
         if self.profiler is not None:
             self.profiler.enable()
         self.turns.wait(0)
@@ -61,14 +62,18 @@ class TimedRun(Run):
         super()._evaluate()
         self._left_out += now() - start
 
-    def batches(self, samples: Sequence[Any]) -> Iterator[Sequence[Any]]:
-        for batch in super().batches(samples):
-            if len(self._first_batches) == 2:
-                yield batch
-                continue
+    def _timed(self, train: Callable[..., Any]) -> Callable[..., Any]:
+        """`train`, with a note of what the first two calls took."""
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            if len(self._first_updates) == 2:
+                return train(*args, **kwargs)
             start = now()
-            yield batch
-            self._first_batches.append(now() - start)
+            outputs = train(*args, **kwargs)
+            self._first_updates.append(now() - start)
+            return outputs
+
+        return timed
 
     def finish(self) -> dict[str, Any]:
         self.spent = now() - self._begun - self._left_out - self.compiling
@@ -79,7 +84,7 @@ class TimedRun(Run):
     @property
     def compiling(self) -> Clock:
         """What the first update took beyond the second."""
-        first, second = self._first_batches
+        first, second = self._first_updates
         return first - second if self.cfg.policy.learn.compile else NOTHING
 
 

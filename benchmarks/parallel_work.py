@@ -18,8 +18,8 @@ import psutil
 
 from ding.config import override
 from ding.entry.parallel import ParallelRun
-from ding.pipeline.run import Run
 from ding.entry.serial import train
+from ding.pipeline.run import Run
 from ding.utils.limits import Limits
 from dizoo.classic_control.cartpole.config import cartpole_dqn_config
 

@@ -107,7 +107,7 @@ class Ours:
             return
         for _ in range(CALL):
             run.learner.train(run.buffer.sample(batch_size, run.learner.train_iter), 1)
-            run.feed_back()
+            run.batches.feed_back(run.learner.priority_info)
 
     def optimizers(self) -> Iterable[Any]:
         parts = self.run.policy.learn_state.values()

@@ -101,8 +101,8 @@ def _finished(directory: Path) -> dict[str, Any] | None:
 
 
 def _train(task: Task, seed: int, directory: Path) -> dict[str, Any]:
-    from ding.pipeline.run import Run
     from ding.entry.serial import train
+    from ding.pipeline.run import Run
     from ding.pipeline.state import STATE_NAME
     from ding.utils.limits import Limits
 

@@ -380,7 +380,7 @@ def test_statistics_are_those_of_each_player(tmp_path: Path) -> None:
         obs = samples["obs"]
         expected = (obs - obs.mean(0)) / np.maximum(obs.std(0), 1e-6)
         varied = obs.std(0) > 0
-        normalised = policy._normalised(obs)
+        normalised = policy._normalisers.seen(obs)
         assert normalised[:, varied] == pytest.approx(
             expected[:, varied].clip(-3, 3), rel=1e-3, abs=1e-3
         )
