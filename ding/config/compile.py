@@ -118,7 +118,7 @@ def _combined(create: dict[str, Any], main: dict[str, Any]) -> dict[str, Any]:
 def _source(
     path: str, main: dict[str, Any], create: dict[str, Any], earlier: dict[str, Origin]
 ) -> str:
-    """Who set a value: an argument, create_config, `override`, the user, or nobody."""
+    """Origin of a value: an argument, create_config, `override`, the user, or nobody."""
     if path == "seed":
         return "argument"
     if lookup(main, path) is MISSING:

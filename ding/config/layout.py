@@ -59,7 +59,7 @@ _TEMPLATES: dict[str, Schema] = {
 }
 """Part to what every one of its kind has, beside what its class declares."""
 _ASSUMED = {"env.stop_value": int(1e10), "env.n_evaluator_episode": 4, "policy.on_policy": ABSENT}
-"""What holds where the user has not said it and need not."""
+"""Values that hold where the user has not said otherwise and need not."""
 
 
 def layout(classes: Mapping[str, Any], user: Mapping[str, Any], *, settled: bool) -> Schema:

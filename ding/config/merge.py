@@ -40,7 +40,7 @@ def merge(
     origins: dict[str, Origin] | None = None,
     source_of: Callable[[str], str] = lambda path: "user",
 ) -> dict[str, Any]:
-    """What `schema` describes with the user's values on top, as a new dict.
+    """Merge the user's values into the defaults of `schema`, as a new dict.
 
     `origins` collects where each value came from, `source_of` names who set the one at a path.
     """

@@ -1,4 +1,4 @@
-"""What components may be configured with: their declared defaults as a table by dotted path.
+"""Schema: the settings that components declare, as a table by dotted path.
 
 A class declares its defaults once, as `config_class` (a frozen dataclass: typed, documented by the
 string below each field) or as `config` (a plain dict: checked by example). A subclass states only

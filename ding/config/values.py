@@ -87,7 +87,7 @@ def plain_scalar(value: Any) -> Any:
 
 
 def _relaxed(value: Any) -> Any:
-    """Whole floats as ints, which msgspec takes for both, and paths as strings."""
+    """Convert whole floats to ints, which msgspec takes for both, and paths to strings."""
     if isinstance(value, Mapping):
         return {key: _relaxed(v) for key, v in value.items()}
     if isinstance(value, (list, tuple)):

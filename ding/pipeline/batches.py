@@ -151,7 +151,7 @@ class Mixture:
                 buffer.update({name: column[start:stop] for name, column in info.items()})
 
     def _counts(self, total: int) -> list[int]:
-        """Whole numbers of rows that add up to `total`, by the largest remainders."""
+        """Rows of each buffer that add up to `total`, by the largest remainders."""
         exact = [share * total for share in self._shares]
         counts = [int(x) for x in exact]
         order = sorted(range(len(exact)), key=lambda i: counts[i] - exact[i])

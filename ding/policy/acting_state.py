@@ -55,7 +55,7 @@ class ActingParts(dict[str, ActingPart]):
         self.load_checkpoint({**state.parts, **tensors})
 
     def load_checkpoint(self, state: Mapping[str, Any]) -> None:
-        """Those parts that a checkpoint has; the model and its normaliser must be there."""
+        """Load the parts that a checkpoint has; the model and its normaliser must be there."""
         for name in ("model", "obs_norm"):
             if name in self and name not in state:
                 raise CheckpointError(

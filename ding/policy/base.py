@@ -62,7 +62,7 @@ class Policy:
         self.acting_parts = ActingParts(model=self._model, **self._normalisers.parts)
         """All that acting needs: published, saved and loaded as one; algorithms add theirs."""
         self.learn_state: dict[str, Any] = {}
-        """What learning needs besides: optimizers, target networks, counters."""
+        """Parts that learning needs besides: optimizers, target networks, counters."""
         self._init_acting()
         asked = FIELDS if enable_field is None else tuple(enable_field)
         for field in asked:
@@ -324,7 +324,7 @@ class Policy:
         self._normalisers.merge(statistics)
 
     def _get_memory(self) -> dict[str, Any]:
-        """What acting remembers of the running episodes; saved with them."""
+        """State of the running episodes that acting remembers; saved with them."""
         return self._normalisers.memory()
 
     def _set_memory(self, memory: Mapping[str, Any]) -> None:
