@@ -60,7 +60,7 @@ def _discounted_sums(reward: np.ndarray, last: np.ndarray, nstep: int, gamma: fl
     return total.astype(np.float32, copy=False)
 
 
-def terminated(steps: Batch, ignore_done: bool = False) -> np.ndarray:
+def terminated(steps: Mapping[str, Any], ignore_done: bool = False) -> np.ndarray:
     """Flags of the ends of episodes themselves: `done`, and not `truncated` by a limit only."""
     done = np.asarray(steps["done"]).astype(bool, copy=False)
     if ignore_done:
