@@ -6,7 +6,7 @@ on what came. Functions that relabel rewards or goals see single steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,9 +14,7 @@ import numpy as np
 from ding.utils.batch import Batch, Rows, columns_of, concat
 from ding.utils.errors import ConfigError
 from ding.worker.buffer import IBuffer
-
-Relabel = Callable[[Batch], Batch]
-"""Single steps to the same steps with other rewards or goals."""
+from ding.worker.buffer.links import Relabel
 
 
 class HasTrainIter(Protocol):

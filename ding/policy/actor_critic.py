@@ -94,7 +94,7 @@ class ActorCriticPolicy(Policy):
         steps |= {name: np.asarray(steps[name]).astype(bool) for name in ("done", "truncated")}
         steps["end"] = ends_of(steps)
         if "logit" not in steps:
-            steps["logit"] = masked_logits(self._actor_model(self._normalisers.seen(steps["obs"])))
+            steps["logit"] = masked_logits(self._actor(self._normalisers.seen(steps["obs"])))
         samples = columns_of(self._get_train_sample(Rows(steps)))
         if not length(samples):
             raise ValueError(f"{length(columns)} steps make no sample of {type(self).__name__}")
@@ -105,7 +105,8 @@ class ActorCriticPolicy(Policy):
         return "advantage" not in columns
 
     @cached_property
-    def _actor_model(self) -> Any:
+    def _actor(self) -> Any:
+        """Logits of arrays of observations; made on first use, after the optimizer."""
         return acting_model(self._model, self.acting_mode)
 
     def _minibatches(self, columns: Batch) -> Iterator[Batch]:
@@ -140,7 +141,7 @@ class ActorCriticPolicy(Policy):
     # --- collecting ----------------------------------------------------------------------------
 
     def _init_collect(self) -> None:
-        self._actor = self._actor_model
+        """Nothing to prepare: the actor is made on first use."""
 
     def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
@@ -202,7 +203,7 @@ class ActorCriticPolicy(Policy):
     # --- evaluating ----------------------------------------------------------------------------
 
     def _init_eval(self) -> None:
-        self._actor = self._actor_model
+        """Nothing to prepare: the actor is made on first use."""
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
