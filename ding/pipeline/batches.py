@@ -11,29 +11,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ding.utils.batch import Batch, Rows, columns_of, concat
+from ding.utils.batch import Rows, columns_of, concat
 from ding.utils.errors import ConfigError
 from ding.worker.buffer import IBuffer
-from ding.worker.buffer.links import Relabel
+from ding.worker.buffer.relabelling import Relabel, relabel_options
 
 
 class HasTrainIter(Protocol):
     """A learner, or whatever knows how many updates there were."""
 
     train_iter: int
-
-
-def chained(functions: Sequence[Relabel]) -> Relabel | None:
-    """One function after the other; None if there are none."""
-    if not functions:
-        return None
-
-    def relabel(batch: Batch) -> Batch:
-        for function in functions:
-            batch = function(batch)
-        return batch
-
-    return relabel
 
 
 class ReplayBatches:
@@ -54,8 +41,7 @@ class ReplayBatches:
         """`updates` batches are drawn after each collect; `relabel` functions see single steps."""
         self.buffer, self._batch_size, self._updates = buffer, batch_size, updates
         self._prioritised = prioritised
-        function = chained(relabel)
-        self._options: dict[str, Any] = {} if function is None else {"relabel": function}
+        self._options = relabel_options(relabel)
 
     @classmethod
     def of(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ding.pipeline.batches import CollectedBatches, Mixture, ReplayBatches, chained
+from ding.pipeline.batches import CollectedBatches, Mixture, ReplayBatches
 from ding.utils.batch import Rows, columns_of
 from ding.utils.errors import ConfigError
 from ding.worker import AdvancedReplayBuffer, NaiveReplayBuffer
@@ -46,7 +46,6 @@ def test_relabelling_is_a_chain() -> None:
     def plus_one(batch: dict[str, Any]) -> dict[str, Any]:
         return {**batch, "reward": batch["reward"] + 1}
 
-    assert chained([]) is None
     buffer = NaiveReplayBuffer(dict(replay_buffer_size=10))
     (batch,) = drawn(ReplayBatches(buffer, 6, relabel=[double, plus_one]), steps(0, 10))
     assert batch["reward"].tolist() == (2.0 * batch["obs"] + 1).tolist()

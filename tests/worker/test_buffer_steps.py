@@ -18,6 +18,7 @@ from ding.worker.buffer import (
     NaiveReplayBuffer,
     SequenceReplayBuffer,
 )
+from ding.worker.buffer.relabelling import Drawn
 
 
 def steps_of(lengths: list[list[int]], n: int, truncated: bool = False) -> dict[str, Any]:
@@ -189,3 +190,86 @@ def test_relabelling_sees_single_steps(kind: Any, nstep: int) -> None:
         step, length = obs % 100, 5 if obs < 10000 else 3
         last = min(step + nstep, length, 12 - (obs % 10000) // 100 * length)
         assert reward == sum(0.5**k * (step + k) for k in range(last - step))
+
+
+def test_an_end_that_relabelling_sets_cuts_the_chain() -> None:
+    """Three steps of -1; the goal is reached at the first: no reward and no value after it."""
+    buffer = NaiveReplayBuffer(dict(replay_buffer_size=4, nstep=3, discount_factor=0.5))
+    steps = steps_of([[4]], 4)
+    buffer.push(Rows(steps))
+
+    def reached_at_once(batch: dict[str, Any]) -> dict[str, Any]:
+        first = batch["obs"] == batch["obs"].min()
+        reward = np.where(first, -1.0, -7.0).astype(np.float32)
+        return {**batch, "reward": reward, "done": batch["done"] | first}
+
+    found = buffer.sample(4, relabel=reached_at_once).columns  # type: ignore[union-attr]
+    row = int(np.argmin(found["obs"]))
+    assert (found["reward"][row], found["discount"][row], found["done"][row]) == (-1, 0, True)
+    assert found["next_obs"][row] == found["obs"][row] + 1
+
+
+def test_further_reward_columns_have_a_gamma_of_their_own() -> None:
+    cfg = dict(replay_buffer_size=4, nstep=2, discount_factor=0.5, reward_gammas=dict(novelty=0.9))
+    buffer = NaiveReplayBuffer(cfg)
+    buffer.push(Rows(steps_of([[4]], 4)))
+
+    def novel(batch: dict[str, Any]) -> dict[str, Any]:
+        ones = np.ones(len(batch["obs"]), np.float32)
+        return {**batch, "reward": ones, "novelty": 10 * ones}
+
+    found = buffer.sample(4, relabel=novel).columns  # type: ignore[union-attr]
+    last = found["obs"] == found["obs"].max()
+    assert found["reward"].tolist() == np.where(last, 1, 1.5).tolist()
+    assert np.allclose(found["novelty"], np.where(last, 10, 19))
+    assert np.allclose(found["novelty_discount"][~last & ~found["done"]], 0.81)
+    assert (found["novelty_discount"][found["done"]] == 0).all()
+
+
+class Neighbours:
+    """Relabelling that notes what it sees of other steps."""
+
+    def __init__(self) -> None:
+        self.drawn: list[Drawn] = []
+
+    def relabel(self, drawn: Drawn) -> dict[str, Any]:
+        self.drawn.append(drawn)
+        return drawn.steps
+
+
+@pytest.mark.parametrize("kind", [NaiveReplayBuffer, AdvancedReplayBuffer])
+@pytest.mark.parametrize("nstep", [1, 3])
+def test_relabelling_finds_other_steps_of_the_episode(kind: Any, nstep: int) -> None:
+    """Two envs with episodes of 5 and 3 steps in a ring that has forgotten the first rows."""
+    buffer = kind(dict(replay_buffer_size=20, nstep=nstep, links=True))
+    columns = steps_of([[5], [3]], 14)
+    for start in range(0, 28, 3):
+        buffer.push(Rows(take(columns, slice(start, min(start + 3, 28)))))
+    again = kind(dict(replay_buffer_size=20, nstep=nstep, links=True))
+    again.load_state_dict(buffer.state_dict())
+    stored = set(columns["obs"][8:].tolist())
+    for one in (buffer, again):
+        part = Neighbours()
+        one.sample(20, relabel=part)
+        (drawn,) = part.drawn
+        obs = drawn.steps["obs"]
+        assert drawn.exist.shape == (20, nstep) and drawn.source == "buffer"
+        for row, number in enumerate(obs.tolist()):
+            length = 5 if number < 10000 else 3
+            step, first = number % 100, number - number % 100
+            later = [n for n in range(number + 1, first + length) if n in stored]
+            earlier = [n for n in range(first, first + step) if n in stored]
+            assert drawn.left[row] == len(later)
+            assert drawn.passed[row] == len(earlier)
+        ends = drawn.later(drawn.left, ["obs"])["obs"]
+        begins = drawn.later(-drawn.passed)["obs"]
+        assert (ends == obs + drawn.left).all() and (begins == obs - drawn.passed).all()
+
+
+def test_a_buffer_without_links_says_what_to_set() -> None:
+    buffer = NaiveReplayBuffer(dict(replay_buffer_size=4))
+    buffer.push(Rows(steps_of([[4]], 4)))
+    part = Neighbours()
+    buffer.sample(2, relabel=part)
+    with pytest.raises(ConfigError, match=r"replay_buffer\.links = True"):
+        part.drawn[0].left  # noqa: B018

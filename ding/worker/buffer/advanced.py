@@ -15,11 +15,11 @@ from ding.policy.replay_columns import BOOKKEEPING
 from ding.utils.batch import Batch, Rows
 from ding.utils.errors import ConfigError, DingError
 from ding.worker.buffer.flow import SampledMonitor, ThruputController
-from ding.worker.buffer.links import Relabel
+from ding.worker.buffer.relabelling import Relabel
 from ding.worker.buffer.ring import RingBuffer
 
 if TYPE_CHECKING:
-    from ding.worker.buffer.priority import Drawn
+    from ding.worker.buffer.priority import PriorityDraw
 
 logger = logging.getLogger(__name__)
 
@@ -197,7 +197,7 @@ class AdvancedReplayBuffer(RingBuffer):
         self._watch(extra, cur_learner_iter)
         return rows
 
-    def _drawn(self, n: int, sample_range: slice | None) -> Drawn | None:
+    def _drawn(self, n: int, sample_range: slice | None) -> PriorityDraw | None:
         snapshot = self._active_snapshot()
         if snapshot is None:
             return self._draw(n, sample_range)
@@ -208,7 +208,7 @@ class AdvancedReplayBuffer(RingBuffer):
                 snapshot.note("use", changed, self._tree.use[changed] - times)
         return drawn
 
-    def _draw(self, n: int, sample_range: slice | None) -> Drawn | None:
+    def _draw(self, n: int, sample_range: slice | None) -> PriorityDraw | None:
         uniform, newest = self._rng.random(n), self._serial - 1
         if sample_range is None:
             return self._tree.draw(uniform, self._max_use, self.beta, newest)
@@ -217,7 +217,7 @@ class AdvancedReplayBuffer(RingBuffer):
             return None
         return self._draw_within(within, uniform)
 
-    def _draw_within(self, within: np.ndarray, uniform: np.ndarray) -> Drawn:
+    def _draw_within(self, within: np.ndarray, uniform: np.ndarray) -> PriorityDraw:
         tree, n = self._tree, len(uniform)
         sums = np.cumsum(tree.leaves[within])
         wanted = (np.arange(n) + uniform) / n * sums[-1]
@@ -225,9 +225,9 @@ class AdvancedReplayBuffer(RingBuffer):
         np.add.at(tree.use, slots, 1)
         weight = (tree.leaves[slots] / tree.smallest) ** -self.beta
         use, priority = tree.use[slots].astype(np.int32), tree.priority[slots]
-        from ding.worker.buffer.priority import Drawn
+        from ding.worker.buffer.priority import PriorityDraw
 
-        return Drawn(slots, self._serials(slots), priority, use, weight.astype(np.float32))
+        return PriorityDraw(slots, self._serials(slots), priority, use, weight.astype(np.float32))
 
     def _staleness(self, rows: Any, learner_iter: int) -> np.ndarray:
         collected = rows.columns.get("collect_iter")

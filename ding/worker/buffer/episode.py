@@ -9,8 +9,8 @@ import numpy as np
 
 from ding.utils.batch import Batch, Rows, columns_of, objects, tree_map
 from ding.utils.errors import ConfigError
-from ding.worker.buffer.links import Relabel
 from ding.worker.buffer.naive import NaiveReplayBuffer
+from ding.worker.buffer.relabelling import Drawn, Relabel, relabelled
 from ding.worker.buffer.ring import ITEM
 
 
@@ -60,7 +60,13 @@ class EpisodeReplayBuffer(NaiveReplayBuffer):
         self, slots: np.ndarray, extra: Batch | None = None, relabel: Relabel | None = None
     ) -> Sequence[Any]:
         episodes = [_steps(episode) for episode in super()._read(slots, extra)]
-        return episodes if relabel is None else [Rows(relabel(e.columns)) for e in episodes]
+        if relabel is None:
+            return episodes
+        return [Rows(relabelled(relabel, self._drawn_episode(e))) for e in episodes]
+
+    def _drawn_episode(self, episode: Rows) -> Drawn:
+        exist = np.ones((1, len(episode)), bool)
+        return Drawn(episode.columns, exist, self._rng, self.name)
 
 
 def _kept(episode: Any) -> Any:

@@ -7,21 +7,15 @@ a chain. Letters in shapes: B batch, n steps of a chain.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from ding.rl_utils.adder import terminated
-from ding.utils.batch import Batch, take
-from ding.worker.buffer.store import Store
+from ding.utils.batch import Batch
 
 ORIGIN = ("episode_id", "episode_step")
 """Columns that only say where a step belongs."""
 _MANY_OPEN = 4096
-
-Relabel = Callable[[Batch], Batch]
-"""Single steps to the same steps with other rewards or goals."""
 
 
 class _Tail(NamedTuple):
@@ -32,9 +26,12 @@ class _Tail(NamedTuple):
 
 
 class Links:
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, both_ways: bool = False) -> None:
+        """`both_ways`: the step before can be found as well."""
         self.next = np.zeros(size, np.int64)
         """For each slot how many rows later the next step of the same episode came; 0: never."""
+        self.previous = np.zeros(size, np.int64) if both_ways else None
+        """For each slot how many rows earlier the step before came, as a negative number."""
         self._open: dict[int, _Tail] = {}
 
     def add(self, columns: Batch, serial: int, n: int) -> None:
@@ -50,7 +47,11 @@ class Links:
         joined = (ids[1:] == ids[:-1]) & goes_on[:-1]
         if counted:
             joined &= steps[1:] == steps[:-1] + 1
-        self.next[serials[:-1] % size] = np.diff(serials) * joined
+        gaps = np.diff(serials) * joined
+        self.next[serials[:-1] % size] = gaps
+        if self.previous is not None:
+            self.previous[serials[:1] % size] = 0
+            self.previous[serials[1:] % size] = -gaps
         self._join_tails(ids, serials, steps, goes_on, counted)
 
     def _join_tails(
@@ -71,6 +72,8 @@ class Links:
             follows = tail is not None and (not counted or int(steps[a]) == tail.step + 1)
             if tail is not None and follows and tail.serial + size > begin:
                 self.next[tail.serial % size] = begin - tail.serial
+                if self.previous is not None:
+                    self.previous[begin % size] = tail.serial - begin
             if goes_on[b]:
                 self._open[episode] = _Tail(int(serials[b]), int(steps[b]))
         if len(self._open) > _MANY_OPEN:  # Of episodes that were never finished.
@@ -96,8 +99,16 @@ class Links:
         """Open episodes as plain values."""
         return {episode: list(tail) for episode, tail in self._open.items()}
 
-    def restore(self, links: np.ndarray, slots: np.ndarray, tails: dict[int, list[int]]) -> None:
-        self.next[slots] = links
+    def restore(
+        self,
+        links: tuple[np.ndarray, np.ndarray],
+        slots: np.ndarray,
+        tails: dict[int, list[int]],
+    ) -> None:
+        """Links to the next and to the previous step, those of open episodes included."""
+        self.next[slots] = links[0]
+        if self.previous is not None:
+            self.previous[slots] = links[1]
         self._open = {int(episode): _Tail(*tail) for episode, tail in tails.items()}
 
 
@@ -109,44 +120,3 @@ def _origin(columns: Batch, name: str, n: int) -> np.ndarray:
 def _ends(columns: Batch, n: int) -> np.ndarray:
     ended = np.asarray(columns["done"]).reshape(n, -1)[:, 0].astype(bool)
     return ended | np.asarray(columns["end"]).astype(bool) if "end" in columns else ended
-
-
-def nstep_batch(
-    store: Store,
-    chains: tuple[np.ndarray, np.ndarray],
-    gamma: float,
-    relabel: Relabel | None = None,
-) -> Batch:
-    """Stored steps with reward, next_obs, done and discount over their chain, (B, ...) each.
-
-    Single steps are relabelled before their rewards are summed.
-    """
-    steps, exist = chains
-    slots = steps % store.size
-    nstep, last = slots.shape[1], slots[:, -1]
-    if relabel is None:
-        columns = store.read(slots[:, 0])
-        reward = store.gather("reward", slots.reshape(-1))
-        end = {name: store.gather(name, last) for name in ("next_obs", "done")}
-        if "truncated" in columns:
-            end["truncated"] = store.gather("truncated", last)
-    else:
-        window = relabel(store.read(slots.reshape(-1)))
-        columns = take(window, slice(0, None, nstep))
-        reward = window["reward"]
-        end = take(
-            {k: window[k] for k in ("next_obs", "done", "truncated") if k in window},
-            slice(nstep - 1, None, nstep),
-        )
-    reward = reward.reshape(*slots.shape, *reward.shape[1:])
-    powers = np.power(gamma, np.arange(nstep)) * exist
-    weighted = reward * powers.reshape(*powers.shape, *[1] * (reward.ndim - 2))
-    over = terminated(end).reshape(len(slots), -1)[:, 0]
-    kept = {name: column for name, column in columns.items() if name != "truncated"}
-    return {
-        **kept,
-        "reward": weighted.sum(axis=1).astype(reward.dtype),
-        "next_obs": end["next_obs"],
-        "done": over,
-        "discount": (~over * np.power(float(gamma), exist.sum(axis=1))).astype(np.float32),
-    }

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ding.worker.buffer.links import Relabel
+from ding.worker.buffer.relabelling import Relabel
 from ding.worker.buffer.ring import RingBuffer
 
 

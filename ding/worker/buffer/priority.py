@@ -19,7 +19,7 @@ from ding.worker.buffer.tree import WIDTH, find, find_rising, level_offsets, min
 EPSILON = 1e-5  # no sample is ever without a chance
 
 
-class Drawn(NamedTuple):
+class PriorityDraw(NamedTuple):
     """Of each sample drawn."""
 
     slot: np.ndarray
@@ -104,7 +104,7 @@ def draw(
     uniform: np.ndarray,
     slots: np.ndarray,
     limits: tuple[float, float, int],
-) -> Drawn:
+) -> PriorityDraw:
     """`limits`: max_use, beta, and the serial number of the newest sample."""
     max_use, beta, newest = limits
     n, size = len(uniform), len(slots)
@@ -124,7 +124,7 @@ def draw(
         # Over the largest weight there could be, that of the smallest priority.
         weight[k] = (leaves[k] / smallest) ** -beta
         unique_id[k] = newest - (newest - found[k]) % size
-    return Drawn(found, unique_id, priorities, uses, weight)
+    return PriorityDraw(found, unique_id, priorities, uses, weight)
 
 
 @njit(cache=True)
@@ -214,7 +214,7 @@ class PriorityTree:
     def smallest(self) -> float:
         return float(self._mins[-1])
 
-    def draw(self, uniform: np.ndarray, max_use: float, beta: float, newest: int) -> Drawn:
+    def draw(self, uniform: np.ndarray, max_use: float, beta: float, newest: int) -> PriorityDraw:
         """Slots and their uses counted; what has reached `max_use` cannot be drawn again."""
         sums, mins, offsets, slots = self._all
         return draw(sums, mins, offsets, uniform, slots, (max_use, beta, newest))

@@ -17,8 +17,10 @@ from ding.worker.buffer import datafile
 from ding.worker.buffer.base import IBuffer
 from ding.worker.buffer.datafile import Source
 from ding.worker.buffer.files import FileKeeper
-from ding.worker.buffer.links import ORIGIN, Links, Relabel, nstep_batch
+from ding.worker.buffer.links import ORIGIN, Links
 from ding.worker.buffer.memory import memory_of
+from ding.worker.buffer.nstep import relabelled_nstep, stored_nstep
+from ding.worker.buffer.relabelling import Drawn, Relabel, relabelled
 from ding.worker.buffer.snapshot import Snapshot
 from ding.worker.buffer.store import Store
 
@@ -48,6 +50,10 @@ class RingBuffer(IBuffer):
         nstep=1,
         # Gamma of those sums; follows policy.discount_factor.
         discount_factor=0.99,
+        # Relabelling may look at other steps of an episode, also with nstep = 1.
+        links=False,
+        # Further columns that are summed like rewards, each with the gamma of its own.
+        reward_gammas={},
     )
 
     def __init__(
@@ -70,13 +76,21 @@ class RingBuffer(IBuffer):
         self._files = FileKeeper() if self._cfg.enable_track_used_data else None
         self._envstep = 0
         self._snapshot: Snapshot | None = None
-        self._links: Links | None = Links(self._size) if self._cfg.nstep > 1 else None
+        self._links = self._new_links()
         self._store: Store | None = None
         self._serial = self._oldest = 0
         self._pushed = self._sampled = 0
         self._removed = {"overwritten": 0, "cleared": 0}
         self._logged, self._flow_time = (0, 0), time.monotonic()
         self._flow_due = self._flow_time + self._flow_seconds()
+
+    @property
+    def name(self) -> str:
+        return self._instance_name
+
+    def _new_links(self) -> Links | None:
+        needed = self._cfg.nstep > 1 or self._cfg.links
+        return Links(self._size, both_ways=self._cfg.links) if needed else None
 
     # --- slots ---------------------------------------------------------------------------------
 
@@ -191,18 +205,42 @@ class RingBuffer(IBuffer):
         """Rows of these slots, relabelled, with more columns."""
         assert self._store is not None
         if self._links is not None:
-            chains = self._links.chains(self._serials(slots), self._cfg.nstep)
-            columns = nstep_batch(self._store, chains, self._cfg.discount_factor, relabel)
+            columns = self._read_chains(self._store, self._links, slots, relabel)
         else:
             columns = self._store.read(slots)
             if ITEM in columns:
                 return list(columns[ITEM])
             if relabel is not None:
-                columns = relabel(columns)
+                drawn = Drawn(columns, np.ones((len(slots), 1), bool), self._rng, self.name)
+                columns = relabelled(relabel, drawn)
         rows = Rows(columns if extra is None else columns | extra)
         if self._files is not None and "file_path" in columns:
             self._files.lend(rows, columns["file_path"])
         return rows
+
+    def _read_chains(
+        self, store: Store, links: Links, slots: np.ndarray, relabel: Relabel | None
+    ) -> Batch:
+        cfg = self._cfg
+        serials, exist = links.chains(self._serials(slots), cfg.nstep)
+        if relabel is None:
+            return stored_nstep(store, serials % store.size, exist, cfg.discount_factor)
+        window = relabelled(relabel, self._drawn_chains(store, links, serials, exist))
+        gammas = {"reward": cfg.discount_factor, **cfg.reward_gammas}
+        return relabelled_nstep(window, exist, gammas)
+
+    def _drawn_chains(
+        self, store: Store, links: Links, serials: np.ndarray, exist: np.ndarray
+    ) -> Drawn:
+        """Single steps (B*n, ...) of chains (B, n), for relabelling."""
+        flat = serials.reshape(-1)
+        steps = store.read(flat % store.size)
+        if not self._cfg.links:
+            return Drawn(steps, exist, self._rng, self.name)
+        from ding.worker.buffer.stored_episodes import StoredEpisodes
+
+        episodes = StoredEpisodes(store, links, self._oldest)
+        return Drawn(steps, exist, self._rng, self.name, flat, episodes)
 
     # --- log -----------------------------------------------------------------------------------
 
@@ -247,8 +285,7 @@ class RingBuffer(IBuffer):
 
     def _reset(self) -> None:
         self._store = None
-        if self._links is not None:
-            self._links = Links(self._size)
+        self._links = self._new_links()
         # The next slot is the first again, and no serial number is used twice.
         self._serial += -self._serial % self._size
         self._oldest = self._serial
@@ -275,6 +312,8 @@ class RingBuffer(IBuffer):
         arrays = {} if self._store is None else dict(self._store.arrays)
         if self._links is not None:
             arrays["links"] = self._links.next
+            if self._links.previous is not None:
+                arrays["links_back"] = self._links.previous
         n = min(self._serial - self._oldest, self._size)
         stop = self._size if n and self._oldest % self._size else n
         return {name: array[:stop] for name, array in arrays.items()}
@@ -332,7 +371,7 @@ class RingBuffer(IBuffer):
             moved = self._oldest - state["oldest"]
             tails = state["open_episodes"] or {}
             self._links.restore(
-                arrays["links"][source],
+                (arrays["links"][source], arrays.get("links_back", arrays["links"])[source]),
                 to,
                 {episode: [serial + moved, step] for episode, (serial, step) in tails.items()},
             )

@@ -13,9 +13,9 @@ import numpy as np
 from ding.utils.batch import Batch, Rows, tree_map
 from ding.utils.errors import ConfigError
 from ding.worker.buffer.advanced import AdvancedReplayBuffer
-from ding.worker.buffer.links import Links, Relabel
+from ding.worker.buffer.links import Links
 from ding.worker.buffer.naive import NaiveReplayBuffer, draw
-from ding.worker.buffer.store import Store
+from ding.worker.buffer.relabelling import Drawn, Relabel, relabelled
 
 
 class SequenceReplayBuffer(NaiveReplayBuffer):
@@ -47,7 +47,9 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name)
         _check_lengths(self._cfg)
-        self._links: Links | None = Links(self._size)
+
+    def _new_links(self) -> Links:
+        return Links(self._size, both_ways=self._cfg.links)
 
     def sample(
         self,
@@ -73,7 +75,8 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
         assert self._links is not None
         assert self._store is not None
         chains = self._links.chains(starts, n)
-        return Rows(_sequences(self._store, chains, self._cfg, relabel))
+        drawn = self._drawn_chains(self._store, self._links, *chains)
+        return Rows(_sequences(drawn, self._cfg, relabel))
 
     def _starts(
         self, batch_size: int, sample_range: slice | None, replace: bool, n: int
@@ -111,7 +114,9 @@ class AdvancedSequenceReplayBuffer(AdvancedReplayBuffer):
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name)
         _check_lengths(self._cfg)
-        self._links: Links | None = Links(self._size)
+
+    def _new_links(self) -> Links:
+        return Links(self._size, both_ways=self._cfg.links)
 
     def _read(
         self, slots: np.ndarray, extra: Batch | None = None, relabel: Relabel | None = None
@@ -120,7 +125,8 @@ class AdvancedSequenceReplayBuffer(AdvancedReplayBuffer):
         assert self._links is not None
         assert self._store is not None
         chains = self._links.chains(self._serials(slots), n)
-        columns = _sequences(self._store, chains, self._cfg, relabel)
+        drawn = self._drawn_chains(self._store, self._links, *chains)
+        columns = _sequences(drawn, self._cfg, relabel)
         return Rows({**columns, **(extra or {})})
 
 
@@ -133,18 +139,14 @@ def _check_lengths(cfg: Any) -> None:
         )
 
 
-def _sequences(
-    store: Store, chains: tuple[np.ndarray, np.ndarray], cfg: Any, relabel: Relabel | None
-) -> Batch:
+def _sequences(drawn: Drawn, cfg: Any, relabel: Relabel | None) -> Batch:
     """Steps of these chains, relabelled, as columns (B, n, ...)."""
-    steps, exist = chains
-    columns = store.read(steps.reshape(-1) % store.size)
-    if relabel is not None:
-        columns = relabel(columns)
-    columns = tree_map(lambda leaf: leaf.reshape(*steps.shape, *leaf.shape[1:]), columns)
+    shape = drawn.exist.shape
+    columns = drawn.steps if relabel is None else relabelled(relabel, drawn)
+    columns = tree_map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), columns)
     for key in cfg.state_keys:
         if key in columns:
             columns[key] = tree_map(lambda leaf: leaf[:, 0], columns[key])
-    columns["mask"] = exist.astype(np.float32)
-    columns["burn_in"] = np.full(len(steps), min(cfg.burn_in, steps.shape[1] - 1))
+    columns["mask"] = drawn.exist.astype(np.float32)
+    columns["burn_in"] = np.full(shape[0], min(cfg.burn_in, shape[1] - 1))
     return columns
