@@ -171,7 +171,7 @@ class ObsNormaliser(Normaliser):
 
     def _apply(self) -> None:
         self._shift_scale = {
-            path: (m.mean.astype(np.float32), (1.0 / (m.std + _EPS)).astype(np.float32))
+            path: (m.mean.astype(np.float32), (1.0 / (m.scale + _EPS)).astype(np.float32))
             for path, m in self._moments.items()
         }
 
@@ -203,7 +203,7 @@ class RewardNormaliser(Normaliser):
 
     def _apply(self) -> None:
         if "return" in self._moments:
-            self.scale = np.float32(1.0 / (self._moments["return"].std + _EPS))
+            self.scale = np.float32(1.0 / (self._moments["return"].scale + _EPS))
 
     def memory(self) -> dict[str, Any]:
         return {**super().memory(), "returns": dict(self._returns)}
