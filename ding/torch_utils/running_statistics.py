@@ -67,11 +67,11 @@ class RunningScale:
 
     def update(self, values: np.ndarray) -> None:
         """Chan's parallel formula: exact for batches of any size."""
-        count, mean, variance = len(values), float(values.mean()), float(values.var())
+        count, mean, variance = values.size, float(values.mean()), float(values.var())
         learners = current()
         if learners is not None:
             mean, variance = _of_all(learners, mean, variance)
-        delta, total = mean - self._mean, self._count + len(values)
+        delta, total = mean - self._mean, self._count + count
         self._square += variance * count + delta**2 * self._count * count / total
         self._mean += delta * count / total
         self._count = total
