@@ -67,7 +67,7 @@ class QACDIST(QAC):
 
     def compute_critic(self, x: Mapping[str, Any]) -> dict[str, Any]:
         output = self.critic_head(self._obs_action(x))
-        return {"q_value": output["logit"], "distribution": output["distribution"]}
+        return {"q_value": output.pop("logit"), **output}
 
     def compute_first_critic(self, x: Mapping[str, Any]) -> dict[str, Any]:
         return {"q_value": self.compute_critic(x)["q_value"].squeeze(-1)}

@@ -28,7 +28,10 @@ def _network(
 
 
 class DistributionHead(nn.Module):
-    """C51: (B, F) -> {'logit': (B, A), 'distribution': (B, A, K)}, probabilities of even atoms."""
+    """C51: (B, F) -> {'logit': (B, A), 'distribution': (B, A, K)}, probabilities of even atoms.
+
+    Losses read 'log_distribution' (B, A, K): it has a gradient where a probability is rounded to 0.
+    """
 
     def __init__(  # noqa: PLR0913 (established constructor)
         self,
@@ -64,8 +67,9 @@ class DistributionHead(nn.Module):
         return self.main(x).unflatten(-1, (-1, self.n_atom))
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
-        distribution = self._atoms(x).softmax(dim=-1)
-        return {"logit": distribution @ self.support, "distribution": distribution}
+        log_p = self._atoms(x).log_softmax(dim=-1)
+        p = log_p.exp()
+        return {"logit": p @ self.support, "distribution": p, "log_distribution": log_p}
 
 
 class RainbowHead(DistributionHead):

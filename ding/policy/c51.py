@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from ding.policy.config import at_least
-from ding.policy.distributional import mean_and_metrics
+from ding.policy.distributional import log_distribution, mean_and_metrics
 from ding.policy.dqn import DQNConfig, DQNPolicy
 from ding.rl_utils.td import at_action
 from ding.rl_utils.td_dist import categorical_target, cross_entropy
@@ -49,9 +49,9 @@ class C51Policy(DQNPolicy):
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         output = self._model(batch["obs"])
         next_output, next_action = self._next(batch)
-        p = at_action(output["distribution"], batch["action"])  # (B, K)
+        log_p = at_action(log_distribution(output), batch["action"])  # (B, K)
         next_p = at_action(next_output["distribution"], next_action)
         v_min, v_max = self.cfg.model["v_min"], self.cfg.model["v_max"]
         m = categorical_target(batch["reward"], batch["discount"], next_p, v_min, v_max)
-        loss = cross_entropy(p, m)
+        loss = cross_entropy(log_p, m)
         return mean_and_metrics(loss, batch, output, next_output, next_action)

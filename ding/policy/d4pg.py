@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ding.policy.ddpg import DDPGConfig, DDPGPolicy
+from ding.policy.distributional import log_distribution
 from ding.rl_utils.td import td_target, weighted_mean
 from ding.rl_utils.td_dist import categorical_target, cross_entropy
 from ding.utils.batch import Batch
@@ -53,9 +54,10 @@ class D4PGPolicy(DDPGPolicy):
             next_x = {"obs": batch["next_obs"], "action": self._next_action(batch)}
             after = self._target.module(next_x, mode="compute_critic")
         reward, discount = batch["reward"], batch["discount"]
-        p, next_p = (x["distribution"].squeeze(1) for x in (output, after))  # (B, 1, K)
+        log_p = log_distribution(output).squeeze(1)  # (B, 1, K) before
+        next_p = after["distribution"].squeeze(1)
         target = categorical_target(reward, discount, next_p, self._v_min, self._v_max)
-        loss = cross_entropy(p, target)
+        loss = cross_entropy(log_p, target)
         next_q = after["q_value"].squeeze(-1)
         metrics = {
             "q_value": output["q_value"].detach().mean(),

@@ -12,6 +12,7 @@ from torch import Tensor
 from ding.policy.config import at_least
 from ding.policy.dqn import DQNLearnConfig
 from ding.rl_utils.td import at_action, td_target, weighted_mean
+from ding.rl_utils.td_dist import log_of
 from ding.utils.batch import Batch
 
 
@@ -23,6 +24,12 @@ class QuantileLearnConfig(DQNLearnConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least("policy.learn.kappa", self.kappa, 1e-6)
+
+
+def log_distribution(output: dict[str, Tensor]) -> Tensor:
+    """(B, A, K): what the network says, or of its probabilities if it gives only those."""
+    log_p = output.get("log_distribution")
+    return log_of(output["distribution"]) if log_p is None else log_p
 
 
 def mean_and_metrics(

@@ -26,6 +26,7 @@ from ding.policy.unrolled import (
     unroll_samples,
 )
 from ding.rl_utils.a2c import actor_critic_losses
+from ding.rl_utils.td import per_agent
 from ding.rl_utils.vtrace import vtrace_advantage, vtrace_returns
 from ding.torch_utils import GradientStep
 from ding.utils.batch import Batch, Rows, tree_map
@@ -91,10 +92,11 @@ class IMPALAPolicy(ActorCriticPolicy):
 
         How many there are changes from batch to batch: a compiled step could not value them.
         """
-        value = torch.zeros_like(batch["reward"])
         last = _last_rows(batch["end"])
         next_obs = tree_map(lambda column: column[last], batch["next_obs"])
-        value[last] = self._model(next_obs, mode="compute_critic")["value"]
+        found = self._model(next_obs, mode="compute_critic")["value"]
+        value = found.new_zeros(*last.shape, *found.shape[1:])
+        value[last] = found
         return value
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
@@ -104,7 +106,7 @@ class IMPALAPolicy(ActorCriticPolicy):
         value = output["value"]
         advantage, return_ = self._targets(batch, log_prob.detach(), value.detach())
         policy_loss, value_loss, entropy_mean = actor_critic_losses(
-            log_prob, entropy, advantage, value, return_, batch.get("weight")
+            log_prob, entropy, advantage, value, return_, _weight(batch, value)
         )
         loss = policy_loss + learn.value_weight * value_loss - learn.entropy_weight * entropy_mean
         metrics = {
@@ -112,7 +114,7 @@ class IMPALAPolicy(ActorCriticPolicy):
             "value_loss": value_loss.detach(),
             "entropy": entropy_mean.detach(),
             "value": value.detach().mean(),
-            "priority": advantage.abs().mean(dim=0),
+            "priority": advantage.abs().mean(dim=[0, *range(2, advantage.ndim)]),
         }
         return loss, metrics
 
@@ -123,8 +125,8 @@ class IMPALAPolicy(ActorCriticPolicy):
         Where the next row is of another episode (or there is none) the trace is cut, and what
         follows is worth the value of the true last observation.
         """
-        learn, end = self.cfg.learn, _last_rows(batch["end"])
-        reward, discount = batch["reward"], batch["discount"]
+        learn, end = self.cfg.learn, per_agent(_last_rows(batch["end"]), value)
+        reward, discount = (per_agent(batch[name], value) for name in ("reward", "discount"))
         behaviour, _ = self._actions.log_prob_entropy(batch["logit"], batch["action"])
         weight = (log_prob - behaviour).exp()
         clips = learn.rho_clip_ratio, learn.c_clip_ratio, learn.rho_pg_clip_ratio
@@ -141,6 +143,12 @@ class IMPALAPolicy(ActorCriticPolicy):
     @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
         return unroll_samples(transitions, self.cfg)
+
+
+def _weight(batch: Batch, value: Tensor) -> Tensor | None:
+    """Importance weights (B,), or (B, 1) where values (T, B, ...) have an axis of agents."""
+    weight = batch.get("weight")
+    return None if weight is None else per_agent(weight, value[0])
 
 
 def _last_rows(end: Tensor) -> Tensor:

@@ -20,6 +20,9 @@ from ding.utils.errors import ConfigError
 
 _EPS = 1e-8
 
+_FLAGS = ("mask", "alive", "flag", "flags")
+"""Ends of the names of inputs that say yes or no, in whatever dtype: what they say stays."""
+
 PlainMoments = dict[str, dict[str, Any]]
 """Moments by the path of what they are of, in plain values."""
 
@@ -136,8 +139,9 @@ class Normaliser:
 class ObsNormaliser(Normaliser):
     """Observations less their mean, over their deviation, within `clip_range`.
 
-    Every array of floats in an observation has moments of its own; integers (frames) pass. Of an
-    observation with other inputs beside it (`{"obs": ..., "action_mask": ...}`) only `obs` counts.
+    Every array of floats in an observation has moments of its own; integers (frames) and what is
+    called a mask, `alive` or a flag pass. Of an observation with other inputs beside it
+    (`{"obs": ..., "action_mask": ...}`) only `obs` counts.
     """
 
     def __init__(self, clip_range: tuple[float, float]) -> None:
@@ -148,9 +152,8 @@ class ObsNormaliser(Normaliser):
     def __call__(self, obs: Any, path: str = "") -> Any:
         """Stacked observations, with any number of leading axes, on the scale of the policy."""
         if isinstance(obs, dict):
-            if "obs" in obs:
-                return {**obs, "obs": self(obs["obs"], path)}
-            return {key: self(value, f"{path}/{key}") for key, value in obs.items()}
+            seen = {key: self(obs[key], path + step) for key, step in _counting(obs)}
+            return {**obs, **seen}
         if isinstance(obs, tuple):
             return tuple(self(value, f"{path}/{i}") for i, value in enumerate(obs))
         if not _is_float(obs) or path not in self._shift_scale:
@@ -171,7 +174,7 @@ class ObsNormaliser(Normaliser):
 
     def _apply(self) -> None:
         self._shift_scale = {
-            path: (m.mean.astype(np.float32), (1.0 / (m.std + _EPS)).astype(np.float32))
+            path: (m.mean.astype(np.float32), (1.0 / (m.scale + _EPS)).astype(np.float32))
             for path, m in self._moments.items()
         }
 
@@ -203,7 +206,7 @@ class RewardNormaliser(Normaliser):
 
     def _apply(self) -> None:
         if "return" in self._moments:
-            self.scale = np.float32(1.0 / (self._moments["return"].std + _EPS))
+            self.scale = np.float32(1.0 / (self._moments["return"].scale + _EPS))
 
     def memory(self) -> dict[str, Any]:
         return {**super().memory(), "returns": dict(self._returns)}
@@ -228,11 +231,17 @@ def _is_float(leaf: Any) -> bool:
     return isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f"
 
 
+def _counting(obs: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names of the inputs that are normalised, each with its step of the path."""
+    if "obs" in obs:
+        return [("obs", "")]
+    return [(key, f"/{key}") for key in obs if not str(key).endswith(_FLAGS)]
+
+
 def _float_leaves(obs: Any, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
     if isinstance(obs, dict):
-        items = [("", obs["obs"])] if "obs" in obs else [(f"/{k}", v) for k, v in obs.items()]
-        for name, value in items:
-            yield from _float_leaves(value, path + name)
+        for key, step in _counting(obs):
+            yield from _float_leaves(obs[key], path + step)
     elif isinstance(obs, tuple):
         for i, value in enumerate(obs):
             yield from _float_leaves(value, f"{path}/{i}")

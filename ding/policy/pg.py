@@ -19,6 +19,7 @@ from ding.policy.config import CollectConfig, LearnConfig, PolicyConfig, check_s
 from ding.policy.modes import takes_all_envs
 from ding.rl_utils.adder import terminated
 from ding.rl_utils.scan import flat_scan
+from ding.rl_utils.td import per_agent
 from ding.torch_utils import GradientStep
 from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of
 from ding.utils.errors import ConfigError
@@ -96,7 +97,8 @@ class PGPolicy(ActorCriticPolicy):
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         log_prob, entropy = self._log_prob(self._model(batch["obs"]), batch["action"])
-        policy_loss, entropy_mean = -(log_prob * batch["return"]).mean(), entropy.mean()
+        return_ = per_agent(batch["return"], log_prob)
+        policy_loss, entropy_mean = -(log_prob * return_).mean(), entropy.mean()
         metrics = {
             "policy_loss": policy_loss.detach(),
             "entropy": entropy_mean.detach(),
@@ -119,14 +121,12 @@ class PGPolicy(ActorCriticPolicy):
         gamma, end, learn = self.cfg.discount_factor, ends_of(steps), self.cfg.learn
         decay = np.where(end, 0.0, gamma)  # G[t] = r[t] + gamma G[t+1]
         reward = self._normalisers.scaled(steps["reward"])
-        samples: Batch = {
-            "obs": steps["obs"],
-            "action": steps["action"],
-            "return": flat_scan(reward.astype(np.float64), decay),
-        }
+        return_ = flat_scan(reward.astype(np.float64), decay)
+        samples: Batch = {"obs": steps["obs"], "action": steps["action"], "return": return_}
         if learn.bootstrap_truncated:
             cut_off = end & ~terminated(steps, learn.ignore_done)
-            samples["rest"] = flat_scan(np.where(cut_off, gamma, 0.0), decay)
+            rest = flat_scan(np.where(cut_off, gamma, 0.0), decay)
+            samples["rest"] = np.broadcast_to(per_agent(rest, return_), return_.shape)
         return Rows(samples)
 
     def _lacks(self, columns: Batch) -> bool:

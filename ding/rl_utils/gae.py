@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ding.rl_utils.scan import flat_scan, fused, reverse_scan
+from ding.rl_utils.td import per_agent
 
 
 def generalized_advantages(
@@ -35,8 +36,10 @@ def flat_advantages(
     discount: np.ndarray,
     decay: np.ndarray,
 ) -> np.ndarray:
-    """(n,) float32, of trajectories one after the other, each in order of time.
+    """(n, ...) float32, of trajectories one after the other, each in order of time.
 
-    Summed up in double precision, for which `discount` and `decay` are float64.
+    Values may have an axis of agents. Summed up in double precision, for which `discount` and
+    `decay`, (n,) each, are float64.
     """
+    reward, discount = per_agent(reward, value), per_agent(discount, value)
     return flat_scan(reward + discount * next_value - value, decay)

@@ -97,7 +97,11 @@ def _loop(delta: Tensor, decay: Tensor, last: Tensor) -> Tensor:
 
 
 def flat_scan(delta: np.ndarray, decay: np.ndarray) -> np.ndarray:
-    """`reverse_scan` of float64 columns (n,) from zero, as float32."""
+    """`reverse_scan` of float64 columns (n, ...) and (n,) from zero, as float32."""
+    if delta.ndim > 1:
+        columns = delta.reshape(len(delta), -1).T
+        found = np.stack([flat_scan(np.ascontiguousarray(column), decay) for column in columns], -1)
+        return found.reshape(delta.shape)
     module = kernels(len(delta), ROWS)
     if module is not None:
         return module.scan(delta[:, None], decay[:, None], np.zeros(1)).ravel().astype(np.float32)

@@ -7,11 +7,16 @@ Letters in shapes: T time, B batch, A actions, D branches of an action, K entrie
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from ding.rl_utils.scan import fused, reverse_scan
+from ding.utils.errors import ConfigError
+
+Column = TypeVar("Column", Tensor, np.ndarray)
 
 
 def at_action(x: Tensor, action: Tensor) -> Tensor:
@@ -33,6 +38,17 @@ def weighted_mean(x: Tensor, weight: Tensor | None) -> Tensor:
 def spread(x: Tensor, like: Tensor) -> Tensor:
     """`x` with trailing axes of one, so that a number per sample meets several per sample."""
     return x.reshape(x.shape + (1,) * (like.ndim - x.ndim)) if x.ndim < like.ndim else x
+
+
+def per_agent(reward: Column, value: Column) -> Column:
+    """Rewards with the axes of `value`: one a step is for all agents, or each has its own."""
+    if reward.shape == value.shape[: reward.ndim]:
+        return reward.reshape(reward.shape + (1,) * (value.ndim - reward.ndim))
+    raise ConfigError(
+        f"rewards of the shape {tuple(reward.shape)} do not fit values (or actions) of the shape "
+        f"{tuple(value.shape)}; give one reward a step, such as their sum, or use a model that "
+        "values every agent"
+    )
 
 
 def td_target(reward: Tensor, discount: Tensor, next_value: Tensor) -> Tensor:

@@ -50,10 +50,18 @@ def categorical_projection(p: Tensor, atoms: Tensor, v_min: float, v_max: float)
     return projected.scatter_add(-1, above, p * fraction)
 
 
-def cross_entropy(p: Tensor, target: Tensor) -> Tensor:
+def cross_entropy(log_p: Tensor, target: Tensor) -> Tensor:
     """(..., K) each -> (...): -sum_i m_i log p_i(s, a), the loss of C51's algorithm 1."""
-    # A probability that has become zero costs much, but not infinitely much.
-    return -(target * p.clamp_min(torch.finfo(p.dtype).tiny).log()).sum(dim=-1)
+    return -(target * log_p).sum(dim=-1)
+
+
+def log_of(p: Tensor) -> Tensor:
+    """Log-probabilities where a network gives only `p`.
+
+    A probability that float32 has rounded to zero costs much, but not infinitely much, and has no
+    gradient: `log_softmax` of the network's own logits always has one.
+    """
+    return p.clamp_min(torch.finfo(p.dtype).tiny).log()
 
 
 def quantile_huber(q: Tensor, target: Tensor, tau: Tensor, kappa: float = 1.0) -> Tensor:

@@ -21,7 +21,8 @@ def vtrace_returns(
     V(x[s])). `c` is zero where the next row belongs to another trajectory (and at the last one it
     does not matter): the value after such a step is in `next_value` all the same.
     """
-    returns = fused("vtrace_returns", (rho, c, reward, discount, value, next_value))
+    columns = torch.broadcast_tensors(rho, c, reward, discount, value, next_value)
+    returns = fused("vtrace_returns", columns)
     if returns is not None:
         return returns
     delta = rho * (reward + discount * next_value - value)

@@ -10,6 +10,15 @@ import torch
 
 from ding.torch_utils.distributed import Group, current
 
+_NEGLIGIBLE = 1e-6
+"""Share of the mean below which a deviation is what float32 rounds off."""
+
+
+def scale_of(deviation: Any, mean: Any) -> np.ndarray:
+    """Standard deviations to divide by; one that is negligible against the mean counts as 1."""
+    deviation = np.asarray(deviation, dtype=np.float64)
+    return np.where(deviation <= _NEGLIGIBLE * np.abs(mean), 1.0, deviation)
+
 
 class Moments:
     """Count, mean and squared deviations of rows, in float64; merging two of them is exact.
@@ -28,8 +37,9 @@ class Moments:
         return cls(float(len(rows)), mean, np.square(rows - mean).sum(axis=0))
 
     @property
-    def std(self) -> np.ndarray:
-        return np.sqrt(self.square / self.count)
+    def scale(self) -> np.ndarray:
+        """What to divide rows by."""
+        return scale_of(np.sqrt(self.square / self.count), self.mean)
 
     def merge(self, other: Moments) -> None:
         """Become the moments of both sets of rows."""
@@ -44,22 +54,24 @@ class Moments:
 
 
 class RunningScale:
-    """Standard deviation of all values seen so far; 1 before the first."""
+    """Standard deviation of all values seen so far; 1 before the first and of equal values."""
 
     def __init__(self) -> None:
         self._count, self._mean, self._square = 0.0, 0.0, 0.0
 
     @property
     def std(self) -> float:
-        return math.sqrt(self._square / self._count) + 1e-8 if self._count else 1.0
+        if not self._count:
+            return 1.0
+        return float(scale_of(math.sqrt(self._square / self._count), self._mean)) + 1e-8
 
     def update(self, values: np.ndarray) -> None:
         """Chan's parallel formula: exact for batches of any size."""
-        count, mean, variance = len(values), float(values.mean()), float(values.var())
+        count, mean, variance = values.size, float(values.mean()), float(values.var())
         learners = current()
         if learners is not None:
             mean, variance = _of_all(learners, mean, variance)
-        delta, total = mean - self._mean, self._count + len(values)
+        delta, total = mean - self._mean, self._count + count
         self._square += variance * count + delta**2 * self._count * count / total
         self._mean += delta * count / total
         self._count = total

@@ -248,3 +248,22 @@ def test_moments_merge_exactly() -> None:
         assert moments["square"] / 240 == pytest.approx(rows.astype(np.float64).var(axis=0))
     assert whole(rows) == pytest.approx(shared(rows), abs=1e-4)
     assert np.abs(whole(rows)).max() < 10
+
+
+def test_masks_and_flags_are_never_normalised() -> None:
+    from ding.policy.normaliser import ObsNormaliser
+
+    ones = np.ones((4, 3), dtype=np.float32)
+    place = np.arange(12, dtype=np.float32).reshape(4, 3)
+    flags = {"action_mask": ones * [1, 0, 0], "alive": ones[:, 0], "has_key_flag": ones[:, :1]}
+    nested = {"place": place, **flags, "unit": {"place": place, "alive": ones[:, 0]}}
+    normaliser = ObsNormaliser((-3, 3))
+    normaliser.gather(nested)
+    normaliser.merge(normaliser.take_gathered())
+    assert sorted(normaliser.state_dict()) == ["/place", "/unit/place"]
+    seen = normaliser({**nested, "alive": 0 * ones[:, 0]})
+    assert list(seen) == list(nested)
+    assert seen["place"][:, 0] == pytest.approx((place[:, 0] - 4.5) / place[:, 0].std(), rel=1e-5)
+    assert seen["action_mask"].tolist() == [[1, 0, 0]] * 4
+    assert seen["alive"].tolist() == [0] * 4 and seen["unit"]["alive"].tolist() == [1] * 4
+    assert seen["has_key_flag"].tolist() == [[1]] * 4

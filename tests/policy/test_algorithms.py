@@ -209,6 +209,15 @@ def test_ppo_value_norm_learns_scaled_values() -> None:
     assert scaled["return"] == pytest.approx(1 / policy._return_scale.std, rel=1e-5)
 
 
+def test_ppo_learns_returns_that_are_all_the_same() -> None:
+    policy: Any = policy_of("ppo", recompute_adv=False, learn=dict(epoch_per_collect=2))
+    batch = batch_of("ppo", 32)
+    batch["return"] = np.full(32, 100.0, dtype=np.float32)
+    outputs = [o for _ in range(3) for o in policy.learn_mode.forward(Rows(batch))]
+    assert policy._return_scale.std == pytest.approx(1.0)
+    assert max(float(o["value_loss"]) for o in outputs) < 100.0**2
+
+
 # --- SAC -----------------------------------------------------------------------------------------
 
 

@@ -70,3 +70,32 @@ def test_atoms_have_defaults() -> None:
     policy: Any = create_policy(dict(type="c51", model=dict(obs_shape=3, action_shape=2)))
     support = policy._model.head.support
     assert (len(support), float(support[0]), float(support[-1])) == (51, -10.0, 10.0)
+
+
+@pytest.mark.parametrize("kind", ["c51", "rainbow"])
+def test_network_that_is_sure_and_wrong_still_learns(kind: str) -> None:
+    """All probability at -3, all return at 3: the gradient of the bias is p - m."""
+    policy = policy_of(kind)
+    batch = batch_for_loss(policy, reward=np.full(16, 9.0, np.float32))
+    head = policy._model.head
+    names = ("main",) if kind == "c51" else ("value", "advantage")
+    parameters = {n: p for n, p in head.named_parameters() if n.startswith(names)}
+    is_bias = [n for n in parameters if n.startswith(names[0]) and n.endswith(("bias", "bias_mu"))]
+    bias = parameters[is_bias[-1]]
+    with torch.no_grad():
+        for parameter in parameters.values():
+            parameter.zero_()
+        bias.copy_(torch.tensor([100.0, 0, 0, 0, 0, 0, 0]).repeat(len(bias) // 7))
+    loss, _ = policy._loss(batch)
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(100.0, rel=1e-2)
+    assert bias.grad.reshape(-1, 7).sum(0)[[0, -1]].tolist() == pytest.approx([1, -1], abs=1e-3)
+
+
+def test_network_of_ones_own_may_give_probabilities_only() -> None:
+    policy = policy_of("c51")
+    batch = batch_for_loss(policy)
+    wanted = float(policy._loss(batch)[0].detach())
+    forward = policy._model.forward
+    policy._model.forward = lambda obs: {k: forward(obs)[k] for k in ("logit", "distribution")}
+    assert float(policy._loss(batch)[0].detach()) == pytest.approx(wanted, rel=1e-5)

@@ -62,3 +62,15 @@ def test_defaults() -> None:
     assert set(policy.learn_mode.monitor_vars()) <= set(
         policy.learn_mode.forward(Rows(batch_of("d4pg")))
     )
+
+
+def test_critic_that_is_sure_and_wrong_still_learns() -> None:
+    policy = policy_of("d4pg")
+    batch = policy._batch(Rows({**batch_of("d4pg"), "reward": np.full(16, 9.0, np.float32)}))
+    weight, bias = list(policy._model.critic_head.parameters())[-2:]
+    with torch.no_grad():
+        weight.zero_()
+        bias.copy_(torch.tensor([100.0] + [0.0] * (N_ATOM - 1)))
+    loss, _ = policy._critic_loss(batch)
+    loss.backward()
+    assert bias.grad[[0, -1]].tolist() == pytest.approx([1, -1], abs=1e-3)

@@ -23,6 +23,7 @@ from ding.rl_utils.td_dist import (
     categorical_target,
     cross_entropy,
     fraction_loss,
+    log_of,
     quantile_huber,
 )
 
@@ -75,7 +76,7 @@ def dist_nstep_td_error(
     p, next_p = at_action(data.dist, data.act), at_action(data.next_n_dist, data.next_n_act)
     reward = discounted_reward(data.reward, gamma, nstep)
     discount = discount_of(data.done, gamma, next_p, nstep, value_gamma)
-    loss = cross_entropy(p, categorical_target(reward, discount, next_p, v_min, v_max))
+    loss = cross_entropy(log_of(p), categorical_target(reward, discount, next_p, v_min, v_max))
     if isinstance(data.weight, float):
         return (loss * data.weight).mean(), loss
     return sample_mean(loss, data.weight), loss
