@@ -20,6 +20,7 @@ from ding.parallel.fleet import Fleet
 from ding.parallel.services import Blueprint
 from ding.parallel.worker_pool import Worker
 from ding.pipeline.interrupt import Interrupt
+from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress, Scalars
 from ding.pipeline.report import Outcome
 from ding.pipeline.run import ConfigLike, read_input, threads_for
@@ -78,12 +79,14 @@ class ParallelRun:
         self._saved: Saved | None = None
         self._told: Evaluated | None = None
         found = self._find(resume, or_begin)
+        self._is_new = found is None
         if found is None:
             save_compiled(self.cfg)
-        else:
-            self._take_up(found)
-        self.directory = Path(self.cfg.exp_name)
+        self.directory = found or Path(self.cfg.exp_name)
+        self._ownership = Ownership(self.directory)
         try:
+            if found is not None:
+                self._take_up(found)
             policy = create_policy(self.cfg.policy, enable_field=["command"])
             self._command = policy.command_mode
             self._blueprint = Blueprint(self.cfg, seed, threads_for(policy, self.cfg.policy))
@@ -243,11 +246,14 @@ class ParallelRun:
             self._starting.abandon()
         if kind is not None:
             self._discard()
+        self._ownership.release()
 
     def _discard(self) -> None:
         """What failed before its first stored sample leaves only records of failed envs."""
         coordinator = getattr(self, "coordinator", None)
-        if self._saved is None and (coordinator is None or not coordinator.ledger.samples):
+        self._ownership.release()
+        has_begun = self._saved is not None or (coordinator and coordinator.ledger.samples)
+        if self._is_new and not has_begun:
             discard(self.directory)
 
 

@@ -21,6 +21,7 @@ from ding.envs import get_vec_env_setting, manager_of
 from ding.pipeline.batches import CollectedBatches, ReplayBatches
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.learning import train_on
+from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress
 from ding.pipeline.report import Outcome
 from ding.pipeline.source import Collected, CollectorSource
@@ -87,7 +88,11 @@ class Run:
         collector_env, evaluator_env = self._make_envs(env_setting, dynamic_seed)
         if model is None and "type" not in self.cfg.policy.model:
             fit_model_to_env(self.cfg.policy, collector_env)
-        state = self._open_directory(resume)
+        try:
+            state = self._open_directory(resume)
+        except BaseException:
+            self._closing.close()
+            raise
         self._is_new = state is None
         for env in (collector_env, evaluator_env):
             env.flights_under(self.directory)
@@ -120,8 +125,10 @@ class Run:
         if resume is False:
             save_compiled(self.cfg)
             self.directory = Path(self.cfg.exp_name)
+            self._closing.callback(Ownership(self.directory).release)
             return None
         self.directory = find_run(self.cfg.exp_name if resume is True else str(resume))
+        self._closing.callback(Ownership(self.directory).release)
         state = load_state(self.directory)
         check_same_config(state["config"], plain_dict(self.cfg))
         self.cfg.exp_name = str(self.directory)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
+
+logger = logging.getLogger(__name__)
 
 
 class WorkerLog:
@@ -28,9 +32,9 @@ class WorkerLog:
         if not values:
             return
         if self._writer is None:
-            from tensorboardX import SummaryWriter
+            from ding.utils.event_file import EventWriter
 
-            self._writer = SummaryWriter(str(self.directory))
+            self._writer = EventWriter(str(self.directory))
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
 
@@ -39,12 +43,11 @@ class WorkerLog:
         return self._writer
 
     def _open_text(self) -> logging.Logger:
-        self.directory.mkdir(parents=True, exist_ok=True)
-        logger = logging.Logger(self.worker)
-        handler = logging.FileHandler(self.directory / f"{self.worker}_logger.txt")
+        text = logging.Logger(self.worker)
+        handler = _TextFile(self.directory / f"{self.worker}_logger.txt", delay=True)
         handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-        logger.addHandler(handler)
-        return logger
+        text.addHandler(handler)
+        return text
 
     def close(self) -> None:
         """Close what was opened here; a writer that was handed in stays open."""
@@ -54,6 +57,30 @@ class WorkerLog:
             for handler in self._text.handlers:
                 handler.close()
         self._writer, self._text = self._given_writer, None
+
+
+class _TextFile(logging.FileHandler):
+    """Takes lines until one can't be written; that is said once, and the rest is dropped."""
+
+    def _open(self) -> TextIOWrapper:
+        Path(self.baseFilename).parent.mkdir(parents=True, exist_ok=True)
+        return super()._open()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            if self.stream is None:
+                self.stream = self._open()
+            self.stream.write(f"{self.format(record)}\n")
+            self.stream.flush()
+        except OSError as error:
+            self.addFilter(lambda _: False)
+            where = self.baseFilename
+            logger.warning("no more lines go to '%s' (%s); the training goes on", where, error)
+
+    def close(self) -> None:
+        # A disk that was full once is told already.
+        with suppress(OSError):
+            super().close()
 
 
 def table(values: Mapping[str, Any]) -> str:
