@@ -53,10 +53,11 @@ def source(n_env: int = 4) -> tuple[CollectorSource, Any]:
 
 def test_warm_up_takes_memory_for_a_chunk_not_for_all() -> None:
     made, collector = source()
-    buffer = NaiveReplayBuffer(dict(replay_buffer_size=1000))
+    buffer, other = (NaiveReplayBuffer(dict(replay_buffer_size=1000)) for _ in range(2))
     n = largest = 0
-    tracemalloc.start()
     with collector:
+        other.push(made.next_random(8).samples)  # What the first use imports does not count.
+        tracemalloc.start()
         for chunk in made.warm_up(1000):
             buffer.push(chunk.samples)
             n += len(chunk.samples)
@@ -67,6 +68,7 @@ def test_warm_up_takes_memory_for_a_chunk_not_for_all() -> None:
     assert n == buffer.count() == 1000
     assert largest == 256
     buffer.close()
+    other.close()
     row = 2 * np.prod(PIXELS)
     assert peak < (1000 + 3 * 256) * row  # the buffer, and a few times a chunk
 
