@@ -69,6 +69,9 @@ def _fit_buffer(tree: dict[str, Any], origins: dict[str, Origin], policy_class: 
     for key, leader in leaders.items():
         if lookup(tree, leader) is not MISSING:
             _derive(tree, origins, f"{buffer}.{key}", leader)
+    if lookup(tree, "policy.other.her") not in (MISSING, None):
+        tree["policy"]["other"]["replay_buffer"]["links"] = True
+        origins[f"{buffer}.links"] = Origin("from policy.other.her")
 
 
 def check_rules(cfg: Mapping[str, Any], policy: Any) -> None:

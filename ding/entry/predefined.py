@@ -14,6 +14,8 @@ from ding.utils.errors import DingError, nearest
 from ding.utils.registry import POLICY_REGISTRY
 
 ZOO = {
+    "bitflip": "dizoo.bitflip.config",
+    "reach": "dizoo.toy.reach.config",
     "acrobot": "dizoo.classic_control.acrobot.config",
     "cartpole": "dizoo.classic_control.cartpole.config",
     "cartpole_no_velocity": "dizoo.classic_control.cartpole.config",

@@ -181,6 +181,12 @@ class DingEnvWrapper(BaseEnv):
         return self._reward_space
 
     @property
+    def unwrapped(self) -> Any:
+        """The simulator itself."""
+        self._need_spaces()
+        return None if self._env is None else self._env.unwrapped
+
+    @property
     def _name(self) -> str:
         spec = self._given.spec if self._given is not None else None
         return str(self._cfg["env_id"] or (spec.id if spec else None) or "env")

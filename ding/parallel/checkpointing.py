@@ -151,10 +151,11 @@ class Checkpointing:
         saved, self._coming = Saved(**self._coming), None
         with whole_file(self._directory / "ckpt" / MANIFEST) as file:
             file.write(json.dumps(asdict(saved)).encode())
-        kept = {self._directory / name for name in (saved.learner, saved.buffer) if name}
+        kept = {Path(name).name.split(".")[0] for name in (saved.learner, saved.buffer) if name}
         for pattern in ("policy/learner_*.pth.tar", "data/buffer_*.bin"):
-            for old in set(self._directory.glob(pattern)) - kept:
-                old.unlink()
+            for old in self._directory.glob(pattern):
+                if old.name.split(".")[0] not in kept:
+                    old.unlink()
         self.last, self._due = saved, time.monotonic() + self._every
         self.count += 1
 

@@ -24,7 +24,8 @@ from ding.parallel.sharded_learning import (
     indivisible,
     own_address,
 )
-from ding.pipeline.batches import ReplayBatches
+from ding.pipeline.assemble import assemble
+from ding.pipeline.batches import CollectedBatches, ReplayBatches
 from ding.pipeline.learning import train_on
 from ding.pipeline.source import Collected, CollectorSource
 from ding.policy import ActingState, Statistics, create_policy
@@ -40,7 +41,6 @@ from ding.utils.batch import Batch, Rows, columns_of, concat, length, take, tree
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint
 from ding.utils.seed import set_pkg_seed
 from ding.worker import (
-    create_buffer,
     create_learner,
     create_serial_collector,
     create_serial_evaluator,
@@ -141,6 +141,7 @@ class LearnerService:
         self._learner = create_learner(
             cfg.policy.learn.learner, policy=self._policy.learn_mode, exp_name=cfg.exp_name, **place
         )
+        self._parts = assemble(cfg) if cfg.policy.on_policy else None
         if rank:
             self._learner.log = NoLog(cfg.exp_name, "learner")
 
@@ -187,10 +188,14 @@ class LearnerService:
         Other learners get all of it, too: advantages of whole episodes are computed anew, and the
         passes cut their minibatches themselves. It is these that the learners share.
         """
-        samples = [Rows(writable(concat(list(parts))))]
+        samples = [self._relabelled(Rows(writable(concat(list(parts)))))]
         with use(self._joined()):
             list(train_on(self._learner, samples, envstep, statistics, on_policy=True))
         return self._answer([])
+
+    def _relabelled(self, samples: Rows) -> Sequence[Any]:
+        batches = None if self._parts is None else self._parts.batches
+        return batches.relabelled(samples) if isinstance(batches, CollectedBatches) else samples
 
     def merge(self, statistics: Sequence[Statistics]) -> Answer:
         """Take statistics into the normalisers where there is nothing to learn from yet."""
@@ -219,11 +224,17 @@ class LearnerService:
 
     def state(self) -> Answer:
         """All that another learner needs to go on here."""
-        return self._learner.state_dict(), {}
+        return self._whole_state(), {}
+
+    def _whole_state(self) -> dict[str, Any]:
+        parts = {} if self._parts is None else self._parts.state_dict()
+        return {**self._learner.state_dict(), "parts": parts}
 
     def restore(self, state: dict[str, Any], updates: int) -> Answer:
         """Go on from there; updates that were lost since keep their numbers."""
-        self._learner.load_state_dict(state)
+        self._learner.load_state_dict({k: v for k, v in state.items() if k != "parts"})
+        if self._parts is not None:
+            self._parts.load_state_dict(state["parts"])
         self._learner.train_iter = updates
         return self._answer([])
 
@@ -233,7 +244,7 @@ class LearnerService:
         return None, {}
 
     def save(self, path: str) -> Answer:
-        save_checkpoint(path, self._learner.state_dict())
+        save_checkpoint(path, self._whole_state())
         return None, {}
 
     def load(self, path: str, updates: int) -> Answer:
@@ -257,8 +268,10 @@ class BufferService:
     def __init__(self, blueprint: Blueprint) -> None:
         cfg = blueprint.cfg
         set_pkg_seed(blueprint.seed)
-        self._buffer = create_buffer(cfg.policy.other.replay_buffer, exp_name=cfg.exp_name)
-        self._batches = ReplayBatches.of(self._buffer, cfg.policy)
+        self._parts = assemble(cfg)
+        assert isinstance(self._parts.batches, ReplayBatches)
+        assert self._parts.buffer is not None
+        self._batches, self._buffer = self._parts.batches, self._parts.buffer
         self._snapshot: Any = None
 
     def add(self, envstep: int, *parts: Batch) -> Answer:
@@ -278,7 +291,9 @@ class BufferService:
         return None, {}
 
     def save(self, path: str) -> Answer:
-        """Begin to write the buffer as it is now."""
+        """Begin to write the buffer as it is now; other parts are small and written at once."""
+        if self._parts.named:
+            save_checkpoint(_parts_file(path), self._parts.state_dict())
         if hasattr(self._buffer, "snapshot"):
             self._snapshot = self._buffer.snapshot(path)
         else:
@@ -293,10 +308,12 @@ class BufferService:
 
     def load(self, path: str) -> Answer:
         self._buffer.load_data(path)
+        if self._parts.named:
+            self._parts.load_state_dict(load_checkpoint(_parts_file(path), trusted=True))
         return None, {}
 
     def close(self) -> None:
-        self._buffer.close()
+        self._parts.close()
 
 
 class EvaluatorService:
@@ -333,6 +350,11 @@ class EvaluatorService:
 
     def close(self) -> None:
         self._evaluator.close()
+
+
+def _parts_file(buffer_file: str) -> Path:
+    """Where the parts that belong to a buffer's file are saved."""
+    return Path(buffer_file).with_suffix(".parts.bin")
 
 
 def _answer(collected: Collected) -> Answer:

@@ -7,20 +7,32 @@ on what came. Functions that relabel rewards or goals see single steps.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ding.utils.batch import Rows, columns_of, concat
+from ding.utils.batch import Batch, Rows, columns_of, concat, length
 from ding.utils.errors import ConfigError
+from ding.utils.seed import new_generator
 from ding.worker.buffer import IBuffer
-from ding.worker.buffer.relabelling import Relabel, relabel_options
+from ding.worker.buffer.relabelling import Chain, Drawn, Relabel, relabel_options
 
 
 class HasTrainIter(Protocol):
     """A learner, or whatever knows how many updates there were."""
 
     train_iter: int
+
+
+@runtime_checkable
+class Observer(Protocol):
+    """Part of a run that learns from samples as they come in."""
+
+    def observe(self, samples: Batch) -> None: ...
+
+
+def _observers(parts: Sequence[Any]) -> list[Observer]:
+    return [part for part in parts if isinstance(part, Observer)]
 
 
 class ReplayBatches:
@@ -42,6 +54,7 @@ class ReplayBatches:
         self.buffer, self._batch_size, self._updates = buffer, batch_size, updates
         self._prioritised = prioritised
         self._options = relabel_options(relabel)
+        self._observers = _observers(relabel)
 
     @classmethod
     def of(
@@ -58,6 +71,8 @@ class ReplayBatches:
 
     def add(self, samples: Sequence[Any], envstep: int) -> None:
         self.buffer.push(samples, envstep)
+        for part in self._observers:
+            part.observe(columns_of(samples))
 
     def draw(self, n_batch: int, learner: HasTrainIter) -> Iterator[Sequence[Any]]:
         """Up to `n_batch` batches, fewer while there are not enough samples."""
@@ -71,7 +86,7 @@ class ReplayBatches:
         self, samples: Sequence[Any], envstep: int, learner: HasTrainIter
     ) -> Iterator[Sequence[Any]]:
         """Batches to learn from now that these samples have come."""
-        self.buffer.push(samples, envstep)
+        self.add(samples, envstep)
         return self.draw(self._updates, learner)
 
     def feed_back(self, priority_info: Mapping[str, Any]) -> None:
@@ -80,13 +95,39 @@ class ReplayBatches:
             self.buffer.update(priority_info)
 
 
+ADVANTAGES = ("advantage", "return")
+"""Columns that follow from rewards; policies compute them where they are missing."""
+
+
 class CollectedBatches:
     """On-policy: all that a collect brought is learned from, once."""
+
+    def __init__(self, relabel: Sequence[Relabel] = ()) -> None:
+        self._relabel = Chain(relabel) if relabel else None
+        self._observers = _observers(relabel)
+        self._rng = new_generator()
 
     def after(
         self, samples: Sequence[Any], envstep: int, learner: HasTrainIter
     ) -> Iterator[Sequence[Any]]:
-        return iter((samples,))
+        return iter((self.relabelled(samples),))
+
+    def relabelled(self, samples: Sequence[Any]) -> Sequence[Any]:
+        """The samples with other rewards, without advantages of the former ones."""
+        if self._relabel is None:
+            return samples
+        columns = columns_of(samples)
+        for part in self._observers:
+            part.observe(columns)
+        steps = {name: column for name, column in columns.items() if name not in ADVANTAGES}
+        exist = np.ones((length(columns), 1), bool)
+        return Rows(self._relabel.relabel(Drawn(steps, exist, self._rng, "collected")))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rng": self._rng.bit_generator.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._rng.bit_generator.state = state["rng"]
 
     def feed_back(self, priority_info: Mapping[str, Any]) -> None:
         """Nothing is kept, so nothing has a priority."""

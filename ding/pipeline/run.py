@@ -18,7 +18,8 @@ from ding.config import compile_config, read_config_with_system
 from ding.config.compile import save_compiled
 from ding.config.tree import plain_dict
 from ding.envs import get_vec_env_setting, manager_of
-from ding.pipeline.batches import CollectedBatches, ReplayBatches
+from ding.pipeline.assemble import assemble
+from ding.pipeline.batches import ReplayBatches
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.learning import train_on
 from ding.pipeline.ownership import Ownership
@@ -33,7 +34,6 @@ from ding.utils.limits import Limits
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
 from ding.worker import (
-    create_buffer,
     create_learner,
     create_serial_collector,
     create_serial_evaluator,
@@ -79,6 +79,7 @@ class Run:
             name = self.cfg.policy.type
             raise ConfigError(f"policy '{name}' learns off-policy; use serial_pipeline (-m serial)")
         self.seed, self.limits = seed, limits or Limits()
+        self._env_setting = env_setting
         self.stop = False
         self._returns: list[float] = []
         self._seconds, self._started = 0.0, time.monotonic()
@@ -155,12 +156,9 @@ class Run:
             cfg.eval.evaluator, env=evaluator_env, policy=self.policy.eval_mode, exp_name=name
         )
         self.source = CollectorSource(self.collector, self.policy.collect_mode)
-        self.buffer = None
-        self.batches: ReplayBatches | CollectedBatches = CollectedBatches()
-        if not cfg.on_policy:
-            self.buffer = create_buffer(cfg.other.replay_buffer, exp_name=name)
-            self._closing.callback(self.buffer.close)
-            self.batches = ReplayBatches.of(self.buffer, cfg)
+        self.parts = assemble(self.cfg, *(self._env_setting or ())[:2])
+        self._closing.callback(self.parts.close)
+        self.buffer, self.batches = self.parts.buffer, self.parts.batches
         self._states = StateKeeper(self.directory, self.buffer, resumed)
         self._closing.callback(self._states.finish)
         for worker in (self.learner, self.collector, self.evaluator):
@@ -246,6 +244,7 @@ class Run:
             "learner": self.learner.state_dict(),
             "collector": self.collector.state_dict(),
             "evaluator": self.evaluator.state_dict(),
+            "parts": self.parts.state_dict(),
         }
         self._states.save(state)
         if wait:
@@ -260,6 +259,7 @@ class Run:
         self.evaluator.load_state_dict(state["evaluator"])
         if self.buffer is not None:
             self.buffer.load_state_dict(state["buffer"])
+        self.parts.load_state_dict(state["parts"])
         self.policy.rng.bit_generator.state = state["policy_rng"]
         set_rng_state(state["rng"])
         self.progress.message(f"resumed {self.directory} at {self.collector.envstep:,} env steps")

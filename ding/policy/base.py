@@ -213,7 +213,8 @@ class Policy:
 
     def _get_links_steps(self) -> bool:
         """Whether replay needs to know which step follows which."""
-        return self._gives_single_steps and self._cfg.get("nstep", 1) > 1
+        linked = self._cfg.other.replay_buffer.get("links", False)
+        return self._gives_single_steps and (self._cfg.get("nstep", 1) > 1 or linked)
 
     @property
     def _gives_single_steps(self) -> bool:

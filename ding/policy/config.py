@@ -100,8 +100,39 @@ class EvalConfig:
     """Settings of the evaluator."""
 
 
+HER_STRATEGIES = ("future", "final", "episode")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HerConfig:
+    her_strategy: str = "future"
+    """Which goal of its episode a step gets: one reached later, the last one, or any."""
+    her_replay_k: int = 4
+    """Relabelled samples for each original one."""
+    ends_at_goal: bool | None = None
+    """Whether reaching a goal ends an episode; None: by the env's compute_terminated."""
+    split_func: Any = None
+    """For observations that are no Dict: 'module:function' from obs to (state, desired goal,
+    achieved goal), of rows; ..."""
+    merge_func: Any = None
+    """... from state and goal to an observation; ..."""
+    goal_reward_func: Any = None
+    """... and from achieved and desired goal to rewards."""
+
+    def __post_init__(self) -> None:
+        path = "policy.other.her"
+        one_of(f"{path}.her_strategy", self.her_strategy, HER_STRATEGIES)
+        at_least(f"{path}.her_replay_k", self.her_replay_k, 0)
+        names = ("split_func", "merge_func", "goal_reward_func")
+        missing = [name for name in names if getattr(self, name) is None]
+        if 0 < len(missing) < len(names):
+            raise ConfigError(f"{path}.{missing[0]} is missing; give all of {names}, or none")
+
+
 @dataclass(frozen=True, kw_only=True)
 class OtherConfig:
+    her: HerConfig | None = None
+    """Hindsight: replayed steps get goals that their episode reached; None: they keep theirs."""
     replay_buffer: dict[str, Any] = field(default_factory=dict)
     """Settings of the replay buffer."""
     commander: dict[str, Any] = field(default_factory=dict)
@@ -239,6 +270,11 @@ def check_buffer(cfg: Any) -> None:
     """Refuse a replay buffer that could never give what the policy wants of it."""
     policy = cfg["policy"]
     if policy["on_policy"]:
+        if policy["other"].get("her") is not None:
+            raise ConfigError(
+                f"policy.other.her relabels what is replayed, but policy '{policy['type']}' learns "
+                "on-policy; use an off-policy one such as 'dqn' or 'sac', or leave it out"
+            )
         return
     buffer = policy["other"]["replay_buffer"]
     kind = BUFFER_REGISTRY.get(buffer["type"])
@@ -260,7 +296,10 @@ def check_samples(cfg: Any) -> None:
     check_buffer(cfg)
     collect = cfg["policy"]["collect"]
     collector = collect["collector"]
-    if collector.get("type") == "episode" and not collector.get("get_train_sample"):
+    # A buffer of whole episodes is for loops written by hand, which make samples themselves.
+    by_hand = cfg["policy"]["other"]["replay_buffer"].get("type") == "episode"
+    gives_episodes = collector.get("type") == "episode" and not collector.get("get_train_sample")
+    if gives_episodes and not by_hand:
         raise ConfigError(
             f"policy '{cfg['policy']['type']}' learns from samples, but an episode collector gives "
             "whole episodes; set policy.collect.collector.get_train_sample = True"

@@ -101,6 +101,8 @@ ENV_REGISTRY = Registry(
     "env",
     {
         "atari": _ATARI,
+        "bitflip": "dizoo.bitflip.envs.bitflip_env:BitFlipEnv",
+        "reach": "dizoo.toy.reach.envs.reach_env:ReachEnv",
         "cartpole": _CARTPOLE,
         "cartpole_no_velocity": _NO_VELOCITY,
         "lattice": "dizoo.toy.lattice.envs.lattice_env:LatticeEnv",

@@ -1,0 +1,89 @@
+"""Assembly: the parts of a run between collecting and learning, made from its config in one place.
+
+A serial run holds all of them; in a parallel one the buffer service has those of replay, and the
+learner those of an on-policy run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from ding.envs import get_vec_env_setting
+from ding.pipeline.batches import CollectedBatches, ReplayBatches
+from ding.utils.errors import CheckpointError
+from ding.worker import create_buffer
+from ding.worker.buffer import IBuffer
+from ding.worker.buffer.relabelling import Relabeller
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where samples are kept, and what relabels those that are learned from."""
+
+    batches: ReplayBatches | CollectedBatches
+    buffer: IBuffer | None = None
+    """What the agent's own samples go to; saved by itself since it is large."""
+    named: Mapping[str, Any] = field(default_factory=dict)
+    """Other parts of the run by name; those with a state are saved with the run."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: part.state_dict() for name, part in self._stateful.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        ours = self._stateful
+        for name in sorted({*ours, *state}):
+            if name not in state:
+                raise CheckpointError(f"the saved run has no state of its part '{name}'")
+            if name not in ours:
+                raise CheckpointError(
+                    f"the saved run has a part '{name}', which this one is made without"
+                )
+            try:
+                ours[name].load_state_dict(state[name])
+            except (KeyError, TypeError, ValueError, RuntimeError) as error:
+                raise CheckpointError(
+                    f"the saved state of part '{name}' is of another kind: {error!r}"
+                ) from error
+
+    @property
+    def _stateful(self) -> dict[str, Stateful]:
+        return {name: part for name, part in self.named.items() if isinstance(part, Stateful)}
+
+    def close(self) -> None:
+        for part in (self.buffer, *self.named.values()):
+            if hasattr(part, "close"):
+                part.close()
+
+
+def assemble(cfg: Any, env_fn: Any = None, env_cfgs: Sequence[Any] | None = None) -> Parts:
+    """Parts of the run that this compiled config describes; envs as it says unless given."""
+    policy = cfg.policy
+    if env_fn is None:
+        env_fn, env_cfgs, _ = get_vec_env_setting(cfg.env)
+    named = relabelling_parts(cfg, env_fn, (env_cfgs or [{}])[0])
+    relabel = [part for part in named.values() if isinstance(part, Relabeller)]
+    if policy.on_policy:
+        batches = CollectedBatches(relabel)
+        return Parts(batches, named={**named, "draws": batches} if relabel else {})
+    buffer = create_buffer(policy.other.replay_buffer, exp_name=cfg.exp_name)
+    return Parts(ReplayBatches.of(buffer, policy, relabel), buffer, named)
+
+
+def relabelling_parts(cfg: Any, env_fn: Any, env_cfg: Any) -> dict[str, Any]:
+    """What gives samples other goals or rewards, in the order in which it is applied."""
+    parts: dict[str, Any] = {}
+    her = cfg.policy.other.get("her")
+    if her is not None:
+        from ding.reward_model.her import HindsightGoals
+
+        parts["her"] = HindsightGoals.for_env(her, env_fn, env_cfg)
+    return parts

@@ -1,0 +1,1 @@
+"""Bit flipping: the task of the HER paper."""

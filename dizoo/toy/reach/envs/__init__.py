@@ -1,0 +1,3 @@
+from dizoo.toy.reach.envs.reach_env import ReachEnv
+
+__all__ = ["ReachEnv"]
