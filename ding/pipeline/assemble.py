@@ -6,7 +6,7 @@ learner those of an on-policy run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,6 +16,8 @@ from ding.utils.errors import CheckpointError
 from ding.worker import create_buffer
 from ding.worker.buffer import IBuffer
 from ding.worker.buffer.relabelling import Relabeller
+
+EnvSetting = tuple[Callable[..., Any], Sequence[Any] | None, Sequence[Any] | None]
 
 
 @runtime_checkable
@@ -64,12 +66,10 @@ class Parts:
                 part.close()
 
 
-def assemble(cfg: Any, env_fn: Any = None, env_cfgs: Sequence[Any] | None = None) -> Parts:
+def assemble(cfg: Any, env_setting: EnvSetting | None = None) -> Parts:
     """Parts of the run that this compiled config describes; envs as it says unless given."""
     policy = cfg.policy
-    if env_fn is None:
-        env_fn, env_cfgs, _ = get_vec_env_setting(cfg.env)
-    named = relabelling_parts(cfg, env_fn, (env_cfgs or [{}])[0])
+    named = relabelling_parts(cfg, env_setting)
     relabel = [part for part in named.values() if isinstance(part, Relabeller)]
     if policy.on_policy:
         batches = CollectedBatches(relabel)
@@ -78,12 +78,13 @@ def assemble(cfg: Any, env_fn: Any = None, env_cfgs: Sequence[Any] | None = None
     return Parts(ReplayBatches.of(buffer, policy, relabel), buffer, named)
 
 
-def relabelling_parts(cfg: Any, env_fn: Any, env_cfg: Any) -> dict[str, Any]:
+def relabelling_parts(cfg: Any, env_setting: EnvSetting | None) -> dict[str, Any]:
     """What gives samples other goals or rewards, in the order in which it is applied."""
     parts: dict[str, Any] = {}
     her = cfg.policy.other.get("her")
     if her is not None:
         from ding.reward_model.her import HindsightGoals
 
-        parts["her"] = HindsightGoals.for_env(her, env_fn, env_cfg)
+        env_fn, env_cfgs, *_ = env_setting or get_vec_env_setting(cfg.env)
+        parts["her"] = HindsightGoals.for_env(her, env_fn, (env_cfgs or [{}])[0])
     return parts

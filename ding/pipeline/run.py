@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +18,7 @@ from ding.config import compile_config, read_config_with_system
 from ding.config.compile import save_compiled
 from ding.config.tree import plain_dict
 from ding.envs import get_vec_env_setting, manager_of
-from ding.pipeline.assemble import assemble
+from ding.pipeline.assemble import EnvSetting, assemble
 from ding.pipeline.batches import ReplayBatches
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.learning import train_on
@@ -40,7 +40,6 @@ from ding.worker import (
 )
 
 ConfigLike = str | Path | Sequence[Mapping[str, Any]]
-EnvSetting = tuple[Callable[..., Any], Sequence[Any] | None, Sequence[Any] | None]
 
 _THREADS_FROM_FLOPS = 2e8
 
@@ -156,7 +155,7 @@ class Run:
             cfg.eval.evaluator, env=evaluator_env, policy=self.policy.eval_mode, exp_name=name
         )
         self.source = CollectorSource(self.collector, self.policy.collect_mode)
-        self.parts = assemble(self.cfg, *(self._env_setting or ())[:2])
+        self.parts = assemble(self.cfg, self._env_setting)
         self._closing.callback(self.parts.close)
         self.buffer, self.batches = self.parts.buffer, self.parts.batches
         self._states = StateKeeper(self.directory, self.buffer, resumed)
