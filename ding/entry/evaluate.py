@@ -10,7 +10,8 @@ from torch import nn
 
 from ding.config import compile_config
 from ding.envs import get_vec_env_setting, manager_of
-from ding.pipeline.run import ConfigLike, EnvSetting, read_input
+from ding.pipeline.assemble import EnvSetting
+from ding.pipeline.run import ConfigLike, read_input
 from ding.pipeline.spaces import fit_model_to_env
 from ding.pipeline.state import runs_of
 from ding.policy import Policy, create_policy

@@ -7,7 +7,8 @@ from typing import Any
 
 from torch import nn
 
-from ding.pipeline.run import ConfigLike, EnvSetting, Run
+from ding.pipeline.assemble import EnvSetting
+from ding.pipeline.run import ConfigLike, Run
 from ding.policy import Policy
 from ding.utils.limits import Limits
 
