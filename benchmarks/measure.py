@@ -166,7 +166,8 @@ def _next(running: dict[Key, Worker], key: Key, found: dict[Key, Result]) -> Non
 @contextmanager
 def bench(peers: str | None, quick: bool) -> Iterator[Bench]:
     with tempfile.TemporaryDirectory() as directory:
-        yield Bench(peers or made_peers(), directory, quick)
+        # Workers run in a directory of their own; a link into an environment must stay one.
+        yield Bench(str(Path(peers).absolute()) if peers else made_peers(), directory, quick)
 
 
 def made_peers() -> str:

@@ -146,6 +146,8 @@ TASKS = (
     _mountain_car("dqn", "DQN", 150_000),
     _mountain_car("ppo", "PPO", 1_000_000),
     _task("bitflip", "bitflip", "her_dqn", "DQN with HER, 15 bits", 0.95, 150_000, n_seed=3),
+    _task("bitflip", "bitflip", "pure_dqn", "DQN without HER, 15 bits", 0.95, 150_000, n_seed=1),
+    _task("bitflip", "bitflip20", "her_dqn", "DQN with HER, 20 bits", 0.95, 1_500_000, n_seed=1),
     _task("toy.reach", "reach", "her_sac", "SAC with HER, Reach", -9.0, 15_000, n_seed=3),
     _task("toy.reach", "reach", "her_td3", "TD3 with HER, Reach", -9.0, 15_000, n_seed=3),
     _lander("ppo", "PPO", 1_000_000, n_seed=3),

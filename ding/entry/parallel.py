@@ -24,7 +24,7 @@ from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress, Scalars
 from ding.pipeline.report import Outcome
 from ding.pipeline.run import ConfigLike, read_input, threads_for
-from ding.pipeline.spaces import fit_model_to_env
+from ding.pipeline.spaces import advice, fit_model_to_env
 from ding.pipeline.state import check_same_config, discard, find_run
 from ding.policy import create_policy
 from ding.utils.errors import CheckpointError
@@ -93,6 +93,8 @@ class ParallelRun:
             self.progress = Progress(str(self.directory), self.limits)
             self._scalars = Scalars(WorkerLog(str(self.directory), "coordinator"))
             self._interrupt = Interrupt(self.progress.message)
+            for line in self._advice:
+                self.progress.message(line)
             self._backend = backend if start is None else start(self.fleet)
             self._starting: StartingRay | None = None
             if self._backend is None:
@@ -104,11 +106,11 @@ class ParallelRun:
             raise
 
     def _fit_model(self) -> None:
-        if "type" in self.cfg.policy.model:
-            return
         env_fn, cfgs, _ = get_vec_env_setting(self.cfg.env)
         with manager_of(self.cfg.env.manager, env_fn, cfgs) as manager:
-            fit_model_to_env(self.cfg.policy, manager)
+            if "type" not in self.cfg.policy.model:
+                fit_model_to_env(self.cfg.policy, manager)
+            self._advice = advice(self.cfg.policy, manager.observation_space)
 
     def _find(self, resume: str | Path | bool, or_begin: bool) -> Path | None:
         """The run to go on with."""

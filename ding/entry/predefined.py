@@ -15,6 +15,7 @@ from ding.utils.registry import POLICY_REGISTRY
 
 ZOO = {
     "bitflip": "dizoo.bitflip.config",
+    "bitflip20": "dizoo.bitflip.config",
     "reach": "dizoo.toy.reach.config",
     "acrobot": "dizoo.classic_control.acrobot.config",
     "cartpole": "dizoo.classic_control.cartpole.config",

@@ -11,7 +11,13 @@ from ding.utils.batch import tree_map
 from ding.utils.errors import DingError
 
 _FLOAT64 = np.dtype(np.float64)
+GOAL_KEYS = {"observation", "achieved_goal", "desired_goal"}
+"""Parts of an observation by Gymnasium's convention of goals."""
 _LEAVES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+
+
+def has_goals(space: Any) -> bool:
+    return isinstance(space, spaces.Dict) and set(space) >= GOAL_KEYS
 
 
 def check_supported(space: Space[Any], where: str) -> None:

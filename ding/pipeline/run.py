@@ -26,7 +26,7 @@ from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress
 from ding.pipeline.report import Outcome
 from ding.pipeline.source import Collected, CollectorSource
-from ding.pipeline.spaces import fit_model_to_env
+from ding.pipeline.spaces import advice, fit_model_to_env
 from ding.pipeline.state import StateKeeper, check_same_config, discard, find_run, load_state
 from ding.policy import Policy, create_policy
 from ding.utils.errors import ConfigError, DingError
@@ -104,6 +104,8 @@ class Run:
             self._make_workers(collector_env, evaluator_env, state)
             if state is not None:
                 self._restore(state)
+            for line in advice(self.cfg.policy, collector_env.observation_space):
+                self.progress.message(line)
         except BaseException:
             self._discard()
             raise

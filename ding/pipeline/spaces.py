@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from ding.envs.spaces import has_goals
 from ding.policy import get_policy_cls
 from ding.utils.errors import ConfigError
 from ding.utils.registry import POLICY_REGISTRY
@@ -42,6 +43,17 @@ def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
                 f"({env.observation_space if key == 'obs_shape' else action_space}); "
                 "leave it out to take the env's"
             )
+
+
+def advice(policy_cfg: Mapping[str, Any], space: gym.Space) -> list[str]:
+    """What would make this env easier to learn, one line each."""
+    unused = not policy_cfg["on_policy"] and policy_cfg["other"].get("her") is None
+    if has_goals(space) and unused:
+        return [
+            "the env has goals: policy.other.her = dict(her_strategy='future', her_replay_k=4) "
+            "learns from those that an episode reached (docs/goals.md)"
+        ]
+    return []
 
 
 def _is_masked(space: gym.Space) -> bool:

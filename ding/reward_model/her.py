@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from ding.envs.spaces import GOAL_KEYS, has_goals
 from ding.policy.config import HerConfig
 from ding.utils.batch import Batch
 from ding.utils.errors import ConfigError
@@ -22,7 +23,6 @@ from ding.worker.buffer.relabelling import Drawn
 
 logger = logging.getLogger(__name__)
 
-GOAL_KEYS = {"observation", "achieved_goal", "desired_goal"}
 _PATH = "policy.other.her"
 _FUNCTIONS = ("split_func", "merge_func", "goal_reward_func")
 Function = Callable[..., Any]
@@ -222,7 +222,3 @@ def _function(given: Any, name: str) -> Function:
 def _over(flags: np.ndarray, like: np.ndarray) -> np.ndarray:
     """Flags (N,) with axes to be compared with (N, ...)."""
     return flags.reshape(-1, *[1] * (like.ndim - 1))
-
-
-def has_goals(space: Any) -> bool:
-    return isinstance(space, gym.spaces.Dict) and set(space) >= GOAL_KEYS
