@@ -18,11 +18,13 @@ def walk(gaps: np.ndarray, serials: np.ndarray, steps: np.ndarray, oldest: int) 
     size = len(gaps)
     for i in range(len(serials)):
         at = serials[i]
+        slot = at % size
         for _ in range(steps[i]):
-            gap = gaps[at % size]
+            gap = gaps[slot]
             if gap == 0 or at + gap < oldest:
                 break
             at += gap
+            slot = wrapped(slot + gap, size)
         found[i] = at
     return found
 
@@ -30,14 +32,26 @@ def walk(gaps: np.ndarray, serials: np.ndarray, steps: np.ndarray, oldest: int) 
 @njit(cache=True)
 def distance(gaps: np.ndarray, serials: np.ndarray, oldest: int) -> np.ndarray:
     """Number of links that can be followed from each serial number."""
-    counted = np.zeros(len(serials), np.int64)
+    counted = np.empty(len(serials), np.int64)
     size = len(gaps)
     for i in range(len(serials)):
         at = serials[i]
+        slot = at % size
+        n = 0
         while True:
-            gap = gaps[at % size]
+            gap = gaps[slot]
             if gap == 0 or at + gap < oldest:
                 break
             at += gap
-            counted[i] += 1
+            slot = wrapped(slot + gap, size)
+            n += 1
+        counted[i] = n
     return counted
+
+
+@njit(cache=True)
+def wrapped(slot: int, size: int) -> int:
+    """The slot in the ring; links are shorter than it, and a division would cost ten times this."""
+    if slot >= size:
+        return slot - size
+    return slot + size if slot < 0 else slot

@@ -33,6 +33,9 @@ def relabelled_nstep(window: Batch, exist: np.ndarray, gammas: Mapping[str, floa
     A step that relabelling made the end of its episode ends the chain.
     """
     n_row, nstep = exist.shape
+    rewards = {name: (window[name], gamma) for name, gamma in gammas.items() if name in window}
+    if nstep == 1:
+        return _summed(window, rewards, window, exist)
     ended = np.asarray(window["done"]).reshape(n_row, nstep, -1)[:, :, 0].astype(bool)
     before = np.zeros_like(exist)
     before[:, 1:] = np.logical_or.accumulate(ended[:, :-1], axis=1)
@@ -40,7 +43,6 @@ def relabelled_nstep(window: Batch, exist: np.ndarray, gammas: Mapping[str, floa
     last = np.arange(n_row) * nstep + exist.sum(axis=1) - 1
     columns = take(window, slice(0, None, nstep))
     end = take({name: window[name] for name in _END if name in window}, last)
-    rewards = {name: (window[name], gamma) for name, gamma in gammas.items() if name in window}
     return _summed(columns, rewards, end, exist)
 
 
