@@ -76,9 +76,10 @@ def compile_config(  # noqa: PLR0913  (the established signature)
         "collector": collector,
         "evaluator": evaluator,
         "replay_buffer": buffer,
+        "reward_model": reward_model,
     }
     main = _with_seed(plain_dict(deepcopy(cfg)), seed)
-    for given in (main, {"reward_model": reward_model, "world_model": world_model}):
+    for given in (main, {"world_model": world_model}):
         refuse_parts_not_built(given)
     create = checked_create_config(create_cfg, main)
     source_of = partial(_source, main=main, create=_combined(create, {}), earlier=origins_of(cfg))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ding.config.parts import PLACES
+from ding.config.parts import OPTIONAL, PLACES
 from ding.config.schema import ABSENT, REQUIRED, Leaf, Schema, Section, fill, schema_of
 from ding.config.tree import MISSING, lookup
 
@@ -68,10 +68,11 @@ def layout(classes: Mapping[str, Any], user: Mapping[str, Any], *, settled: bool
     for part, template in _TEMPLATES.items():
         fill(schema, schema_of(classes.get(part)), part)
         fill(schema, template, part, settles_open=False)
-    for part, place in PLACES.items():
+    places = {p: place for p, place in PLACES.items() if p in classes or p not in OPTIONAL}
+    for part, place in places.items():
         if part not in _TEMPLATES:
             fill(schema, schema_of(classes.get(part)), place)
-    for place in (*PLACES.values(), "policy.model"):
+    for place in (*places.values(), "policy.model"):
         fill(schema, _NAMING, place)
     if lookup(user, "policy.model.type") not in (MISSING, None):
         schema["policy.model"] = Section(open=True)

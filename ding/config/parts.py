@@ -22,9 +22,12 @@ PLACES = {
     "evaluator": "policy.eval.evaluator",
     "replay_buffer": "policy.other.replay_buffer",
     "commander": "policy.other.commander",
+    "reward_model": "reward_model",
 }
 """Part of create_config to the section of main_config that configures it."""
-NOT_YET = {"reward_model": "reward models", "world_model": "world models"}
+OPTIONAL = ("reward_model",)
+"""Parts that a run has only if its config names them."""
+NOT_YET = {"world_model": "world models"}
 """Parts that established configs may name and that are not built yet."""
 
 EXAMPLE = (
@@ -57,10 +60,21 @@ def checked_create_config(create_cfg: Mapping[str, Any] | None, main: Any) -> di
             raise ConfigError(f"create_config.{part} must be a dict(type=...), got {section!r}")
     for part in PLACES:
         _take_type(create, part, main)
+    _settle_optional(create, main)
     if "policy" in create and isinstance(create["policy"].get("type"), str):
         # Older configs name the exploring twin of a policy; here exploration is an argument.
         create["policy"]["type"] = create["policy"]["type"].removesuffix("_command")
     return create
+
+
+def _settle_optional(create: dict[str, Any], main: dict[str, Any]) -> None:
+    """An empty section counts as none; one with settings needs a type."""
+    for part in OPTIONAL:
+        if not main.get(part):
+            main.pop(part, None)
+        elif part not in create:
+            known = ", ".join(_registry_of(part).query())
+            raise ConfigError(f"config key '{part}.type' is missing; one of: {known}")
 
 
 def refuse_parts_not_built(given: dict[str, Any], where: str = "") -> None:
@@ -102,7 +116,7 @@ def classes_of(
         classes["policy"] = _class_of("policy", create, None, auto)
     declared = schema_of(classes["policy"])
     for part in PLACES:
-        if part not in classes:
+        if part not in classes and (part not in OPTIONAL or part in create):
             classes[part] = _class_of(part, create, _usual(part, main, declared), auto)
     return classes
 

@@ -24,7 +24,7 @@ from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress, Scalars
 from ding.pipeline.report import Outcome
 from ding.pipeline.run import ConfigLike, read_input, threads_for
-from ding.pipeline.spaces import advice, fit_model_to_env
+from ding.pipeline.spaces import advice, fit_model_to_env, fit_reward_model_to_env
 from ding.pipeline.state import check_same_config, discard, find_run
 from ding.policy import create_policy
 from ding.utils.errors import CheckpointError
@@ -110,6 +110,7 @@ class ParallelRun:
         with manager_of(self.cfg.env.manager, env_fn, cfgs) as manager:
             if "type" not in self.cfg.policy.model:
                 fit_model_to_env(self.cfg.policy, manager)
+            fit_reward_model_to_env(self.cfg, manager)
             self._advice = advice(self.cfg.policy, manager.observation_space)
 
     def _find(self, resume: str | Path | bool, or_begin: bool) -> Path | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ding.config import override
 from ding.entry.parallel import ParallelRun
+from ding.entry.reward_model import check_has_reward_model
 from ding.entry.serial import train
 from ding.parallel.checkpointing import MANIFEST
 from ding.pipeline.report import draw_curves, summary
@@ -31,6 +32,8 @@ def train_one(
             return parallel_run.train()
     only = mode == "serial_onpolicy"
     with Run(input_cfg, seed, limits=limits, resume=resume, on_policy_only=only) as run:
+        if mode == "serial_reward_model":
+            check_has_reward_model(run.cfg)
         return train(run)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ding.model.encoder import ObsShape, encoder_for, shape_of
+from ding.model.encoder import ObsShape, encoder_for, shape_of, size_of
 from ding.torch_utils.blocks import one_hot
 from ding.torch_utils.network import Activation, mlp
 
@@ -68,7 +68,7 @@ class InverseNetwork(nn.Module):
 
 
 class ICMNetwork(nn.Module):
-    """(obs, next_obs, action) -> next features, their prediction, logits of the action.
+    """(obs, next_obs, action) -> next features, their prediction, logits (or values) of the action.
 
     https://arxiv.org/abs/1705.05363
     """
@@ -79,9 +79,11 @@ class ICMNetwork(nn.Module):
         action_shape: int,
         hidden_size_list: Sequence[int] = (64, 64, 128),
         activation: Activation = "relu",
+        continuous: bool = False,
     ) -> None:
         super().__init__()
-        self.n_action = shape_of(action_shape, "action_shape")[0]
+        self.n_action = size_of(action_shape, "action_shape")
+        self.continuous = continuous
         self.feature = encoder_for(obs_shape, hidden_size_list, activation)
         size = self.feature.output_size
         self.inverse_net = mlp([2 * size, 512, self.n_action], activation)
@@ -89,7 +91,13 @@ class ICMNetwork(nn.Module):
 
     def forward(self, obs: Any, next_obs: Any, action: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         features, next_features = self.feature(obs), self.feature(next_obs)
-        logit = self.inverse_net(torch.cat([features, next_features], dim=-1))
-        taken = one_hot(action, self.n_action)
+        inverse = self.inverse_net(torch.cat([features, next_features], dim=-1))
+        taken = self._taken(action)
         predicted = self.forward_net(torch.cat([features, taken], dim=-1))
-        return next_features, predicted, logit
+        return next_features, predicted, inverse
+
+    def _taken(self, action: Tensor) -> Tensor:
+        """(B, A) numbers of the action."""
+        if self.continuous:
+            return action.float().reshape(-1, self.n_action)
+        return one_hot(action.reshape(-1), self.n_action)

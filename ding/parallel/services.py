@@ -24,7 +24,7 @@ from ding.parallel.sharded_learning import (
     indivisible,
     own_address,
 )
-from ding.pipeline.assemble import assemble
+from ding.pipeline.assemble import Parts, assemble
 from ding.pipeline.batches import CollectedBatches, ReplayBatches
 from ding.pipeline.learning import train_on
 from ding.pipeline.source import Collected, CollectorSource
@@ -39,7 +39,7 @@ from ding.torch_utils.distributed import (
 )
 from ding.utils.batch import Batch, Rows, columns_of, concat, length, take, tree_map
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint
-from ding.utils.seed import set_pkg_seed
+from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
 from ding.worker import (
     create_learner,
     create_serial_collector,
@@ -141,9 +141,19 @@ class LearnerService:
         self._learner = create_learner(
             cfg.policy.learn.learner, policy=self._policy.learn_mode, exp_name=cfg.exp_name, **place
         )
-        self._parts = assemble(cfg) if cfg.policy.on_policy else None
+        self._parts = self._alike(blueprint) if cfg.policy.on_policy else None
         if rank:
             self._learner.log = NoLog(cfg.exp_name, "learner")
+
+    @staticmethod
+    def _alike(blueprint: Blueprint) -> Parts:
+        """Parts that are the same in all ranks: each relabels the whole collect."""
+        state = rng_state()
+        set_pkg_seed(blueprint.seed)
+        try:
+            return assemble(blueprint.cfg)
+        finally:
+            set_rng_state(state)
 
     def open_group(self) -> Answer:
         """Of rank 0: where all are to meet."""

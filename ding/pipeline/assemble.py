@@ -12,7 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from ding.envs import get_vec_env_setting
 from ding.pipeline.batches import CollectedBatches, ReplayBatches
-from ding.utils.errors import CheckpointError
+from ding.policy import get_policy_cls
+from ding.utils.errors import CheckpointError, ConfigError
 from ding.worker import create_buffer
 from ding.worker.buffer import IBuffer
 from ding.worker.buffer.relabelling import Relabeller
@@ -25,6 +26,11 @@ class Stateful(Protocol):
     def state_dict(self) -> dict[str, Any]: ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+@runtime_checkable
+class LearnedPart(Protocol):
+    def save(self, name: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,12 @@ class Parts:
     def _stateful(self) -> dict[str, Stateful]:
         return {name: part for name, part in self.named.items() if isinstance(part, Stateful)}
 
+    def save(self, name: str) -> None:
+        """Write what others may load under this name: learned rewards."""
+        for part in self.named.values():
+            if isinstance(part, LearnedPart):
+                part.save(name)
+
     def close(self) -> None:
         for part in (self.buffer, *self.named.values()):
             if hasattr(part, "close"):
@@ -81,10 +93,32 @@ def assemble(cfg: Any, env_setting: EnvSetting | None = None) -> Parts:
 def relabelling_parts(cfg: Any, env_setting: EnvSetting | None) -> dict[str, Any]:
     """What gives samples other goals or rewards, in the order in which it is applied."""
     parts: dict[str, Any] = {}
-    her = cfg.policy.other.get("her")
+    her, reward_model = cfg.policy.other.get("her"), cfg.get("reward_model")
     if her is not None:
         from ding.reward_model.her import HindsightGoals
 
+        check_takes_other_rewards(cfg.policy, "policy.other.her")
         env_fn, env_cfgs, *_ = env_setting or get_vec_env_setting(cfg.env)
         parts["her"] = HindsightGoals.for_env(her, env_fn, (env_cfgs or [{}])[0])
+    if reward_model is not None:
+        from ding.reward_model import LearnedReward, create_reward_model
+
+        check_takes_other_rewards(cfg.policy, "reward_model")
+        device = "cuda" if cfg.policy.cuda else "cpu"
+        model = create_reward_model(reward_model, device)
+        parts["reward_model"] = LearnedReward(model, reward_model.type, cfg.exp_name)
     return parts
+
+
+def check_takes_other_rewards(policy_cfg: Any, section: str) -> None:
+    """Refuse policies whose samples hold what was worked out from the former rewards."""
+    policy = get_policy_cls(policy_cfg)
+    takes = policy.takes_other_rewards
+    if takes is None:
+        takes = getattr(policy._get_train_sample, "single_steps", False)
+    if not takes:
+        instead = "'ppo' or 'a2c'" if policy_cfg.on_policy else "'dqn', 'sac' or 'r2d2'"
+        raise ConfigError(
+            f"config section '{section}': policy '{policy_cfg.type}' works out its targets when it "
+            f"collects, so other rewards would come too late; use for example {instead}"
+        )

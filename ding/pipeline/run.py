@@ -26,7 +26,7 @@ from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress
 from ding.pipeline.report import Outcome
 from ding.pipeline.source import Collected, CollectorSource
-from ding.pipeline.spaces import advice, fit_model_to_env
+from ding.pipeline.spaces import advice, fit_model_to_env, fit_reward_model_to_env
 from ding.pipeline.state import StateKeeper, check_same_config, discard, find_run, load_state
 from ding.policy import Policy, create_policy
 from ding.utils.errors import ConfigError, DingError
@@ -88,6 +88,7 @@ class Run:
         collector_env, evaluator_env = self._make_envs(env_setting, dynamic_seed)
         if model is None and "type" not in self.cfg.policy.model:
             fit_model_to_env(self.cfg.policy, collector_env)
+        fit_reward_model_to_env(self.cfg, collector_env)
         try:
             state = self._open_directory(resume)
         except BaseException:
@@ -214,6 +215,8 @@ class Run:
         )
         self.stop = result.stop
         self._returns = list(result.reward)
+        if np.mean(result.reward) >= self.evaluator.best:
+            self.parts.save("best")
         self.progress.evaluated(float(np.mean(result.reward)), self.evaluator.best)
 
     def learn(self, collected: Collected) -> None:
@@ -282,6 +285,7 @@ class Run:
             if not history or history[-1]["train_iter"] != train_iter:
                 self._evaluate()  # what is reported is the policy as it is left behind
             self.learner.call_hook("after_run")
+            self.parts.save("last")
             self.save(wait=True)
         return self._report()
 

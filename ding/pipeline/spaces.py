@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -28,19 +28,38 @@ def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
     _check_kind(policy_cfg, action_space)
     if _is_masked(env.observation_space):
         _check_mask(policy_cfg, action_space)
-    for key, shape in (
-        ("obs_shape", _obs_shape(env.observation_space)),
-        ("action_shape", _action_shape(action_space)),
-    ):
-        if shape is None:
-            continue
-        given = model.get(key)
-        if given is None:
-            model[key] = shape
-        elif _normal(given) != _normal(shape):
+    _fit_shapes(model, "policy.model", env, ("obs_shape", "action_shape"))
+
+
+def fit_reward_model_to_env(cfg: dict[str, Any], env: Any) -> None:
+    """The same for what a reward model declares: `obs_shape`, `action_shape`, `action_space`."""
+    section = cfg.get("reward_model")
+    if section is None:
+        return
+    declared = [key for key in ("obs_shape", "action_shape") if key in section]
+    _fit_shapes(section, "reward_model", env, declared)
+    if "action_space" in section:
+        kind, given = action_kind(env.action_space), section["action_space"]
+        if kind not in ("discrete", "continuous") or given not in (None, kind):
             raise ConfigError(
-                f"policy.model.{key} = {given}, but the env has {shape} "
-                f"({env.observation_space if key == 'obs_shape' else action_space}); "
+                f"reward_model.action_space = {given!r}, but the env's actions are {kind} "
+                f"({env.action_space}); reward model '{section['type']}' takes discrete and "
+                "continuous ones, leave the key out to take the env's"
+            )
+        section["action_space"] = kind
+
+
+def _fit_shapes(section: dict[str, Any], path: str, env: Any, keys: Sequence[str]) -> None:
+    """Fill in shapes of the env, or refuse those that differ from them."""
+    spaces = {"obs_shape": env.observation_space, "action_shape": env.action_space}
+    shape_of = {"obs_shape": _obs_shape, "action_shape": _action_shape}
+    for key in keys:
+        shape, given = shape_of[key](spaces[key]), section.get(key)
+        if given is None and shape is not None:
+            section[key] = shape
+        elif shape is not None and _normal(given) != _normal(shape):
+            raise ConfigError(
+                f"{path}.{key} = {given}, but the env has {shape} ({spaces[key]}); "
                 "leave it out to take the env's"
             )
 

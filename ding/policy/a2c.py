@@ -19,13 +19,12 @@ from ding.policy.actor_critic import (
     AdvantageCollectConfig,
     check_on_policy,
     learned,
-    samples_of,
 )
 from ding.policy.config import LearnConfig, PolicyConfig, check_samples, one_of, within
 from ding.policy.modes import takes_all_envs
 from ding.rl_utils.a2c import actor_critic_losses
 from ding.torch_utils import GradientStep
-from ding.utils.batch import Batch, columns_of
+from ding.utils.batch import Batch, Rows, columns_of
 
 COLUMNS = ("obs", "action", "advantage", "return")
 
@@ -63,6 +62,7 @@ class A2CConfig(PolicyConfig):
 
 class A2CPolicy(ActorCriticPolicy):
     config_class = A2CConfig
+    takes_other_rewards = True
     cfg: A2CConfig
     check_config = staticmethod(check_samples)
 
@@ -108,4 +108,4 @@ class A2CPolicy(ActorCriticPolicy):
 
     @takes_all_envs
     def _get_train_sample(self, transitions: Sequence[Any]) -> Sequence[Any]:
-        return samples_of(self._with_advantage(columns_of(transitions)), COLUMNS)
+        return Rows(self._with_advantage(columns_of(transitions)))

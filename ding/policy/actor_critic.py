@@ -90,6 +90,8 @@ class ActorCriticPolicy(Policy):
         columns = columns_of(data)
         if "done" not in columns or "reward" not in columns or not self._lacks(columns):
             return columns
+        if "log_prob" in columns:  # samples whose rewards were replaced
+            return self._with_advantage(columns)
         steps = {"truncated": np.zeros(length(columns), dtype=bool), **columns}
         steps |= {name: np.asarray(steps[name]).astype(bool) for name in ("done", "truncated")}
         steps["end"] = ends_of(steps)

@@ -42,6 +42,8 @@ class Policy:
     """Kinds of action space that it can act in; None leaves that to the user."""
     keeps_to_masks: ClassVar[bool | None] = None
     """Whether it takes only actions that an `action_mask` allows; None leaves that to the user."""
+    takes_other_rewards: ClassVar[bool | None] = None
+    """Whether rewards of its samples may be replaced; None: if they are single steps."""
     process_rows: ClassVar[bool] = False
     """True: `_process_transition` wants one env at a time instead of stacked arrays."""
 

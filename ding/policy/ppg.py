@@ -76,6 +76,7 @@ class PPGConfig(PolicyConfig):
 
 class PPGPolicy(ActorCriticPolicy):
     config_class = PPGConfig
+    takes_other_rewards = True
     action_kinds = ("discrete",)
     cfg: PPGConfig
     check_config = staticmethod(check_samples)

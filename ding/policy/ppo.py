@@ -89,6 +89,7 @@ class PPOConfig(PolicyConfig):
 
 class PPOPolicy(ActorCriticPolicy):
     config_class: ClassVar[type] = PPOConfig
+    takes_other_rewards = True
     action_kinds: ClassVar[tuple[str, ...]] = (*ActorCriticPolicy.action_kinds, "hybrid")
     cfg: PPOConfig
     check_config = staticmethod(check_samples)

@@ -69,6 +69,7 @@ class PPOOffPolicyConfig(PolicyConfig):
 
 class PPOOffPolicy(ActorCriticPolicy):
     config_class = PPOOffPolicyConfig
+    takes_other_rewards = False  # advantages are worked out when samples are collected
     action_kinds = ("discrete", "multi_discrete", "continuous", "hybrid")
     cfg: PPOOffPolicyConfig
     check_config = staticmethod(check_samples)

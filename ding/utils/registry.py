@@ -233,6 +233,13 @@ SERIAL_COLLECTOR_REGISTRY = Registry(
 SERIAL_EVALUATOR_REGISTRY = Registry(
     "evaluator", {"interaction": "ding.worker.evaluator:BaseSerialEvaluator"}
 )
+REWARD_MODEL_REGISTRY = Registry(
+    "reward_model",
+    {
+        "icm": "ding.reward_model.icm:ICMRewardModel",
+        "rnd": "ding.reward_model.rnd:RndRewardModel",
+    },
+)
 COMMANDER_REGISTRY = Registry("commander", {"base": "ding.worker.commander:Commander"})
 
 REGISTRIES: dict[str, Registry] = {
@@ -248,5 +255,6 @@ REGISTRIES: dict[str, Registry] = {
         SERIAL_COLLECTOR_REGISTRY,
         SERIAL_EVALUATOR_REGISTRY,
         COMMANDER_REGISTRY,
+        REWARD_MODEL_REGISTRY,
     )
 }

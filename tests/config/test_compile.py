@@ -153,7 +153,7 @@ def test_open_sections_take_any_key() -> None:
     assert explain(cfg, "env.deep.a") == "1 (user)"
 
 
-@pytest.mark.parametrize("part", ["reward_model", "world_model"])
+@pytest.mark.parametrize("part", ["world_model"])
 def test_parts_that_are_not_built_yet_are_refused(part: str) -> None:
     """Nothing would read their settings."""
     name = part.replace("_", " ") + "s"
@@ -165,6 +165,22 @@ def test_parts_that_are_not_built_yet_are_refused(part: str) -> None:
     with pytest.raises(ConfigError, match=rf"section '{part}': {name} are not built yet"):
         run(main_config(), **{part: fakes.Env})
     assert part not in run(main_config() | {part: {}}, CREATE | {part: None})
+
+
+def test_a_reward_model_is_a_section_of_its_own() -> None:
+    for create, section in (
+        (CREATE, {"type": "rnd"}),
+        (CREATE | {"reward_model": {"type": "rnd"}}, {}),
+    ):
+        cfg = run(main_config() | {"reward_model": {**section, "batch_size": 7}}, create)
+        assert (cfg.reward_model.batch_size, cfg.reward_model.update_per_collect) == (7, 100)
+    with pytest.raises(ConfigError, match=r"reward_model\.bach_size.*'batch_size'"):
+        run(main_config() | {"reward_model": {"type": "rnd", "bach_size": 7}}, CREATE)
+    with pytest.raises(ConfigError, match=r"'reward_model\.type' is missing; one of: .*rnd"):
+        run(main_config() | {"reward_model": {"batch_size": 7}}, CREATE)
+    with pytest.raises(DingError, match=r"unknown reward_model 'rdn'; did you mean 'rnd'"):
+        run(main_config() | {"reward_model": {"type": "rdn"}}, CREATE)
+    assert "reward_model" not in run(main_config() | {"reward_model": {}}, CREATE)
 
 
 def test_a_model_of_ones_own_takes_any_key() -> None:

@@ -31,6 +31,7 @@ PART_PACKAGES = {
     "evaluator": ("ding.worker",),
     "replay_buffer": ("ding.worker.buffer", "ding.data"),
     "commander": ("ding.worker",),
+    "reward_model": ("ding.reward_model",),
 }
 """Part to the packages that its classes may hand their config on to."""
 SECTIONS = {"policy": {"policy", "policy_cfg"}, "env_manager": {"manager"}}

@@ -7,7 +7,7 @@ main_config = dict(
         collector_env_num=8,
         evaluator_env_num=20,
         n_evaluator_episode=100,
-        stop_value=0.95,
+        stop_value=0.99,
     ),
     policy=dict(
         model=dict(encoder_hidden_size_list=[256, 256], dueling=False),
