@@ -12,16 +12,23 @@ from gymnasium.utils import EzPickle
 from ding.utils.errors import DingError
 
 _BY_MODULE = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco"}
-_ATARI = "ALE/"
+_BY_PREFIX = {
+    "ALE/": ("ale_py", "ale-py", "atari"),
+    "MiniGrid-": ("minigrid", "minigrid", "minigrid"),
+    "BabyAI-": ("minigrid", "minigrid", "minigrid"),
+}
+"""Start of an id to the module that registers it, its package, and the extra."""
 
 
 def register_package(env_id: str) -> None:
     """Make the ids of another package known, if this is one of them."""
-    if env_id.startswith(_ATARI) and env_id not in gym.registry:
+    for prefix, (module, package, extra) in _BY_PREFIX.items():
+        if not env_id.startswith(prefix) or env_id in gym.registry:
+            continue
         try:
-            gym.register_envs(import_module("ale_py"))
+            gym.register_envs(import_module(module))
         except ModuleNotFoundError as error:
-            raise missing_package(env_id, "ale-py", "atari") from error
+            raise missing_package(env_id, package, extra) from error
 
 
 def missing_simulator(env_id: str, error: Exception) -> DingError:

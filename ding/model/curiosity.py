@@ -13,11 +13,13 @@ from torch import Tensor, nn
 
 from ding.model.encoder import ObsShape, encoder_for, shape_of, size_of
 from ding.torch_utils.blocks import one_hot
-from ding.torch_utils.network import Activation, mlp
+from ding.torch_utils.network import Activation, Layers, mlp, orthogonal_
 
 
 class RndNetwork(nn.Module):
     """obs -> (predicted, target) features (B, F); the target is random and never trained.
+
+    The last layer is linear: a unit of the predictor that a ReLU shuts could never learn again.
 
     https://arxiv.org/abs/1810.12894
     """
@@ -29,8 +31,13 @@ class RndNetwork(nn.Module):
         activation: Activation = "relu",
     ) -> None:
         super().__init__()
-        self.target = encoder_for(obs_shape, hidden_size_list, activation).requires_grad_(False)
-        self.predictor = encoder_for(obs_shape, hidden_size_list, activation)
+        self.target, self.predictor = (
+            Layers(encoder, nn.Linear(encoder.output_size, encoder.output_size))
+            for encoder in (encoder_for(obs_shape, hidden_size_list, activation) for _ in range(2))
+        )
+        # As the paper's code: features of what was never seen differ enough to be noticed.
+        orthogonal_(self)
+        self.target.requires_grad_(False)
 
     def forward(self, obs: Any) -> tuple[Tensor, Tensor]:
         with torch.no_grad():

@@ -93,6 +93,7 @@ def class_of(registry: Registry, cfg: Mapping[str, Any]) -> Any:
 _ATARI = "dizoo.atari.envs.atari_env:AtariEnv"
 _CARTPOLE = "dizoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv"
 _NO_VELOCITY = "dizoo.classic_control.cartpole.envs.no_velocity_env:NoVelocityEnv"
+_SPARSE_CAR = "dizoo.classic_control.mountain_car.envs.sparse_env:SparseMountainCarEnv"
 _PENDULUM = "dizoo.classic_control.pendulum.envs.pendulum_env:PendulumEnv"
 _GYM_HYBRID = "dizoo.gym_hybrid.envs.gym_hybrid_env:GymHybridEnv"
 _WRAPPER = "ding.envs.gym_env:DingEnvWrapper"
@@ -102,6 +103,9 @@ ENV_REGISTRY = Registry(
     {
         "atari": _ATARI,
         "bitflip": "dizoo.bitflip.envs.bitflip_env:BitFlipEnv",
+        "deep_sea": "dizoo.toy.deep_sea.envs.deep_sea_env:DeepSeaEnv",
+        "minigrid": "dizoo.minigrid.envs.minigrid_env:MiniGridEnv",
+        "mountain_car_sparse": _SPARSE_CAR,
         "reach": "dizoo.toy.reach.envs.reach_env:ReachEnv",
         "cartpole": _CARTPOLE,
         "cartpole_no_velocity": _NO_VELOCITY,

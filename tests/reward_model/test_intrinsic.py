@@ -45,7 +45,7 @@ def test_what_was_learned_is_worth_less_than_what_is_new(model_class: Any, more:
         logged = model.train()
         model.clear_data()
     after = rewards(model.estimate(known)).mean() / rewards(model.estimate(new)).mean()
-    assert after < 0.5 * before and logged["loss"] > 0
+    assert after < 0.1 * before and logged["loss"] > 0
 
 
 def test_rewards_are_divided_by_the_deviation_of_all_that_were_seen() -> None:

@@ -1,0 +1,1 @@
+"""MiniGrid: rooms, keys and doors seen in part."""

@@ -1,0 +1,1 @@
+"""Deep sea: exploration that needs many steps in a row to be right."""
