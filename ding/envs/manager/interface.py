@@ -18,7 +18,11 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.envs.base_env import StepByEnv
-from ding.envs.manager.env_access import ReferenceEnv, attribute_values
+from ding.envs.manager.env_access import (
+    ReferenceEnv,
+    attribute_errors_shown,
+    attribute_values,
+)
 from ding.envs.manager.failures import FailurePolicy
 from ding.envs.manager.flight.recorder import FlightRecorder
 from ding.envs.manager.slot import EnvState, Slot, SlotTable
@@ -265,7 +269,8 @@ class EnvManager(ABC):
 
     @property
     def ready_imgs(self) -> dict[int, Any]:
-        return self._call_ready("render")
+        with attribute_errors_shown("'render' of an env"):
+            return self._call_ready("render")
 
     def random_action(self) -> dict[int, Any]:
         """An action for every env that waits for one, drawn by the env's own seeded generator."""
@@ -309,19 +314,24 @@ class EnvManager(ABC):
     @property
     def env_ref(self) -> Any:
         """An env to read spaces and attributes from."""
-        return self._reference.env
+        with attribute_errors_shown("making env 0"):
+            return self._reference.env
 
     @property
     def observation_space(self) -> Any:
-        return self.env_ref.observation_space
+        return self._space("observation_space")
 
     @property
     def action_space(self) -> Any:
-        return self.env_ref.action_space
+        return self._space("action_space")
 
     @property
     def reward_space(self) -> Any:
-        return self.env_ref.reward_space
+        return self._space("reward_space")
+
+    def _space(self, name: str) -> Any:
+        with attribute_errors_shown(f"'{name}' of env 0"):
+            return getattr(self.env_ref, name)
 
     def flights_under(self, directory: str | Path) -> None:
         """A relative `flight_dir` means one in this directory, not in the working directory."""

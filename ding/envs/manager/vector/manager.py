@@ -23,7 +23,7 @@ from gymnasium import spaces
 from ding.envs.base_env import StepByEnv, VecStep
 from ding.envs.gym_env import DingEnvWrapper
 from ding.envs.manager.columns import RowError, as_numbers, has_nan, leaves, nan_message
-from ding.envs.manager.env_access import VALUE
+from ding.envs.manager.env_access import VALUE, attribute_errors_shown
 from ding.envs.manager.faults import Phase, check_deadlines_possible, deadline, fault_of
 from ding.envs.manager.flight.file import place_in
 from ding.envs.manager.interface import EnvManager, ResetParam
@@ -68,7 +68,8 @@ class VectorEnvManager(EnvManager):
     @property
     def _simulators(self) -> Simulators:
         if self._made is None:
-            self._made = self._make_simulators()
+            with attribute_errors_shown("making the vector env"):
+                self._made = self._make_simulators()
             self._action_spaces = [deepcopy(self._made.action_space) for _ in self._wrappers]
         return self._made
 
@@ -324,7 +325,8 @@ class VectorEnvManager(EnvManager):
     @property
     def ready_imgs(self) -> dict[int, Any]:
         self._slots.check_open()
-        frames = self._simulators.vector.render()
+        with attribute_errors_shown("'render' of the vector env"):
+            frames = self._simulators.vector.render()
         if frames is None:
             raise DingError("cannot render: set env.env_kwargs=dict(render_mode='rgb_array')")
         return {i: frames[i] for i in self.ready_obs_id}
