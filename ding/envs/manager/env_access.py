@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ding.envs.manager.faults import Phase, fault_of
@@ -52,6 +52,11 @@ class ReferenceEnv:
 
     def replace(self, env: Any) -> None:
         self._env, self._is_unused = env, False
+
+
+def close_quietly(env: Any) -> None:
+    with suppress(Exception):  # A broken env need not close well.
+        env.close()
 
 
 def look_up(env: Any, name: str) -> tuple[str, Any]:

@@ -23,7 +23,7 @@ from ding.envs.manager.env_access import (
     attribute_errors_shown,
     attribute_values,
 )
-from ding.envs.manager.failures import FailurePolicy
+from ding.envs.manager.failures import FailurePolicy, closing_errors_noted
 from ding.envs.manager.flight.recorder import FlightRecorder
 from ding.envs.manager.slot import EnvState, Slot, SlotTable
 from ding.utils.batch import ByEnv, take
@@ -162,8 +162,9 @@ class EnvManager(ABC):
     def _closed_on_failure(self) -> Iterator[None]:
         try:
             yield
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            with closing_errors_noted(error):
+                self.close()
             raise
 
     def reset(self, reset_param: ResetParam | None = None) -> None:

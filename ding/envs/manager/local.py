@@ -25,7 +25,7 @@ from ding.envs.manager.columns import (
     reward_column,
     stack_checked,
 )
-from ding.envs.manager.env_access import look_up
+from ding.envs.manager.env_access import close_quietly, look_up
 from ding.envs.manager.faults import Fault, Phase, check_deadlines_possible, deadline, fault_of
 from ding.envs.manager.interface import EnvManager
 from ding.envs.manager.slot import EnvState, Slot, seed_env
@@ -71,26 +71,31 @@ class BaseEnvManager(EnvManager):
             self._action_rows = ActionRows(self.action_space, python_actions)
         return self._columns
 
-    def _reset_slots(self, slots: Sequence[Slot]) -> None:
-        parts = [self._reset_env(slot) for slot in slots]
+    def _reset_slots(self, slots: Sequence[Slot], *, broken: bool = False) -> None:
+        parts = [self._reset_env(slot, broken) for slot in slots]
         columns = self._obs_columns()
         first = columns.joined(parts)
         ids = [slot.env_id for slot in slots]
         whole = self._obs is None or ids == self._all_ids.tolist()
         self._obs = first if whole else columns.replaced(self._obs, ids, first)
 
-    def _reset_env(self, slot: Slot) -> Any:
-        """Column of the first observation, after as many attempts as the config allows."""
+    def _reset_env(self, slot: Slot, broken: bool) -> Any:
+        """Column of the first observation, after as many attempts as the config allows.
+
+        `broken`: the env has failed before this reset.
+        """
         instance = slot.instance
         instance.attempts = 0
         while True:
             try:
                 if instance.attempts:
                     time.sleep(self._cfg["retry_waiting_time"])
+                if broken:
                     self._renew(slot)
                 column = self._reset_once(slot)
             except Exception as error:  # An env may raise anything.
                 self._failures.reset_failed(slot, instance, fault_of(error, Phase.RESET))
+                broken = True
                 continue
             self._slots.enter(slot, EnvState.RUN)
             return column
@@ -121,7 +126,7 @@ class BaseEnvManager(EnvManager):
     def _renew(self, slot: Slot) -> None:
         if self._cfg["retry_type"] == "renew":
             i = slot.env_id
-            self._envs[i].close()
+            close_quietly(self._envs[i])
             self._envs[i] = self._env_fn[i]()
             slot.renewed(slot.instance)
             self._set_replay_path(slot)
@@ -222,8 +227,7 @@ class BaseEnvManager(EnvManager):
             too_many = self._failures.step_failed(slot, fault)
             failure = failure or too_many
             if too_many is None:
-                self._renew(slot)
-                self._reset_slots([slot])
+                self._reset_slots([slot], broken=True)
         self._slots.any_failures = any(slot.failures for slot in self._slots)
         if failure is not None:
             raise failure

@@ -118,8 +118,8 @@ class VectorEnvManager(EnvManager):
         if slots.n_reset and not (slots.waiting & (self._begun < self._ticks)).any():
             self._begin()
 
-    def _begin(self) -> None:
-        """Reset the vector env, in as many attempts as the config allows."""
+    def _begin(self, *, broken: bool = False) -> None:
+        """Reset the vector env, which may have failed before, in as many attempts as allowed."""
         slot = self._slots[0]  # It stands for all: they fail together.
         instance = slot.instance
         instance.attempts = 0
@@ -127,12 +127,14 @@ class VectorEnvManager(EnvManager):
             try:
                 if instance.attempts:
                     time.sleep(self._cfg["retry_waiting_time"])
+                if broken:
                     self._renew()
                 self._obs = self._reset_all()
             except Exception as error:  # A vector env may raise anything.
                 self._simulators.failed = True
                 fault = fault_of(error, Phase.RESET)
                 self._failures.reset_failed(slot, instance, fault, "the vector env's")
+                broken = True
                 continue
             instance.attempts = 0
             return self._join(self._all_ids.tolist())
@@ -290,8 +292,7 @@ class VectorEnvManager(EnvManager):
         step = self._stand_in(ids, fault.told)
         for i in ids.tolist():
             slots.enter(slots[i], EnvState.RESET)
-        self._renew()
-        self._begin()
+        self._begin(broken=True)
         return step
 
     def _set_failures(self, ids: Sequence[int]) -> None:

@@ -14,6 +14,7 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from ding.envs.manager.columns import obs_columns
+from ding.envs.manager.env_access import close_quietly
 from ding.envs.manager.slot import seed_after
 from ding.envs.manager.vector.columns import (
     InfoRows,
@@ -92,9 +93,9 @@ class Simulators:
         return isinstance(self.vector, AsyncVectorEnv)
 
     def renew(self) -> None:
-        self.close()
-        self.failed = False
+        close_quietly(self)
         self.vector = self._make(None)
+        self.failed = False
         self._quicken()
 
     def __getstate__(self) -> dict[str, Any]:

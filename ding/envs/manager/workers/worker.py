@@ -9,7 +9,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from select import PIPE_BUF
 from typing import Any
@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from ding.envs.base_env import not_a_timestep
 from ding.envs.manager.columns import obs_columns, stack_checked
-from ding.envs.manager.env_access import look_up
+from ding.envs.manager.env_access import close_quietly, look_up
 from ding.envs.manager.faults import Phase, fault_of
 from ding.envs.manager.slot import seed_env
 from ding.envs.manager.workers.channel import (
@@ -140,7 +140,7 @@ class EnvWorker:
             self._running[self._index] = -1
             with ExitStack() as stack:
                 for env in self._envs.values():
-                    stack.callback(_close_quietly, env)
+                    stack.callback(close_quietly, env)
 
     def _serve(self) -> bool:
         """Take the commands that were sent, or else do a reset; False after the last one."""
@@ -288,7 +288,7 @@ class EnvWorker:
         self._setups[row] = setup
         if setup.renew and row in self._envs:
             self._begin(Phase.MAKE, row)
-            _close_quietly(self._envs.pop(row))
+            close_quietly(self._envs.pop(row))
         if setup.seed is not None:
             self._seeds[row] = (setup.seed, setup.dynamic_seed)
 
@@ -350,8 +350,3 @@ _HANDLERS: dict[int, Callable[[EnvWorker, int, bytes], None]] = {
     Command.PREPARE: EnvWorker._prepare,
     Command.CALL: EnvWorker._call,
 }
-
-
-def _close_quietly(env: Any) -> None:
-    with suppress(Exception):  # A broken env need not close well.
-        env.close()
