@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pickle
 import weakref
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -32,11 +31,6 @@ from ding.utils.errors import ConfigError
 logger = logging.getLogger(__name__)
 
 ResetParam = Mapping[int, Mapping[str, Any] | None]
-# Exceptions of objects that do not want to be pickled.
-_UNPICKLABLE = (
-    *(pickle.PicklingError, TypeError, AttributeError),
-    *(NotImplementedError, RuntimeError, ValueError),
-)
 _OVER = (EnvState.VOID, EnvState.DONE, EnvState.ERROR)
 
 
@@ -222,9 +216,11 @@ class EnvManager(ABC):
         envs: list[bytes] | None = None
         try:
             envs = self._saved_envs()
-        except _UNPICKLABLE as error:
+        except Exception as error:  # Pickling runs code of the envs, which may raise anything.
+            if self.closed:  # By a failure that came meanwhile.
+                raise
             if not self._warned_unpicklable:
-                logger.warning("envs cannot be saved, a resumed run begins new episodes: %s", error)
+                logger.warning("envs cannot be saved, a resumed run begins new episodes: %r", error)
             self._warned_unpicklable = True
         return {
             "envs": envs,
