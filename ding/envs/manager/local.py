@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ding.envs.base_env import BaseEnvTimestep, StepByEnv, VecStep, is_truncated, not_a_timestep
+from ding.envs.base_env import BaseEnvTimestep, StepByEnv, VecStep, is_truncated
 from ding.envs.manager.columns import (
     ActionRows,
     ObsColumns,
     RowError,
-    check_rewards,
+    all_finite,
     has_nan,
     no_reward,
     obs_columns,
@@ -26,6 +26,7 @@ from ding.envs.manager.columns import (
     stack_checked,
 )
 from ding.envs.manager.env_access import close_quietly, look_up
+from ding.envs.manager.env_results import checked_step, is_plain, plain_columns
 from ding.envs.manager.faults import Fault, Phase, check_deadlines_possible, deadline, fault_of
 from ding.envs.manager.interface import EnvManager
 from ding.envs.manager.slot import EnvState, Slot, seed_env
@@ -172,15 +173,15 @@ class BaseEnvManager(EnvManager):
     def _stack_steps(
         self, ids: np.ndarray, steps: list[BaseEnvTimestep], verified: bool = False
     ) -> VecStep:
-        try:
-            obs, reward, done, info = zip(*steps, strict=True)
-        except (ValueError, TypeError) as error:
-            wrong = next(s for s in steps if not isinstance(s, tuple) or len(s) != 4)
-            raise not_a_timestep(wrong) from error
+        columns = plain_columns(steps)
+        if columns is None:
+            steps = list(map(self._plain, ids.tolist(), steps))
+            columns = list(zip(*steps, strict=True))
+        obs, reward, done, info = columns
         try:
             obs_column = self._columns.stack(obs)  # type: ignore[union-attr]
             rewards = reward_column(reward)
-            sound = not (has_nan(obs_column) or has_nan(rewards))
+            sound = not has_nan(obs_column) and all_finite(rewards)
         except RowError:
             if verified:  # Each row is sound, they only do not fit each other.
                 raise
@@ -197,14 +198,22 @@ class BaseEnvManager(EnvManager):
         dones = np.array(list(map(bool, done)))
         return VecStep(obs_column, rewards, dones, list(info), truncated, abnormal, ids)
 
+    def _plain(self, i: int, step: Any) -> BaseEnvTimestep:
+        """The step in plain types, or a stand-in if it cannot be used."""
+        if is_plain(step):
+            return step
+        try:
+            return checked_step(step)
+        except (RowError, TypeError) as error:
+            return self._broken_step(i, error)
+
     def _verified(self, i: int, step: BaseEnvTimestep) -> BaseEnvTimestep:
-        """The step, or a stand-in if it cannot be used."""
+        """The step, or a stand-in if its numbers cannot be used."""
         try:
             stack_checked(self._obs_columns(), [step.obs])
-            check_rewards(reward_column([step.reward]))
+            return checked_step(step)
         except RowError as error:
             return self._broken_step(i, error)
-        return step
 
     def _end_episodes(self, step: VecStep) -> None:
         ended = []

@@ -22,7 +22,15 @@ from gymnasium import spaces
 
 from ding.envs.base_env import StepByEnv, VecStep
 from ding.envs.gym_env import DingEnvWrapper
-from ding.envs.manager.columns import RowError, as_numbers, has_nan, leaves, nan_message
+from ding.envs.manager.columns import (
+    RowError,
+    all_finite,
+    as_numbers,
+    has_nan,
+    leaves,
+    nan_message,
+    reward_message,
+)
 from ding.envs.manager.env_access import VALUE, attribute_errors_shown
 from ding.envs.manager.faults import Phase, check_deadlines_possible, deadline, fault_of
 from ding.envs.manager.flight.file import place_in
@@ -36,11 +44,11 @@ from ding.utils.errors import DingError
 logger = logging.getLogger(__name__)
 
 
-class NaNError(RowError):
-    """Some envs gave NaN."""
+class NumbersError(RowError):
+    """Some envs gave NaN, or rewards that are not finite."""
 
-    def __init__(self, ids: list[int]) -> None:
-        super().__init__(f"envs {ids}: {nan_message('obs or reward')}")
+    def __init__(self, ids: list[int], told: str) -> None:
+        super().__init__(f"envs {ids}: {told}")
         self.ids = ids
 
 
@@ -154,7 +162,7 @@ class VectorEnvManager(EnvManager):
         with self._deadline("reset"):
             table = self._simulators.reset_some(ids, [by_env.get(i) for i in ids])
         if has_nan(take(table, ids)):
-            raise NaNError(ids)
+            raise NumbersError(ids, nan_message("obs"))
         return table
 
     def _next_seeds(self, ids: list[int]) -> Seeds:
@@ -243,8 +251,11 @@ class VectorEnvManager(EnvManager):
                 self._returns = np.zeros((self.env_num, *out.reward.shape[1:]))
         if out.reward.shape[:1] != ids.shape:
             raise RowError(f"rewards of {len(ids)} envs have the shape {out.reward.shape}")
-        if has_nan(out.obs) or has_nan(out.reward):
-            raise NaNError(_rows_with_nan((out.obs, out.reward), ids))
+        if has_nan(out.obs):
+            raise NumbersError(_rows_with_nan(out.obs, ids), nan_message("obs"))
+        if not all_finite(out.reward):
+            finite = np.isfinite(out.reward).reshape(len(ids), -1).all(axis=1)
+            raise NumbersError(ids[~finite].tolist(), reward_message(out.reward))
         return self._reset_over(out, ids) if out.over else out
 
     def _reset_over(self, out: Outcome, ids: np.ndarray) -> Outcome:
@@ -276,7 +287,7 @@ class VectorEnvManager(EnvManager):
         """Drop the episodes of all envs: nobody knows what state the others are in."""
         slots, fault = self._slots, fault_of(error, Phase.STEP)
         self._simulators.failed = True
-        culprits = error.ids if isinstance(error, NaNError) else None
+        culprits = error.ids if isinstance(error, NumbersError) else None
         charged = 1 if culprits is None else len(culprits)
         self.faults[fault.kind] += charged
         self.faults["lost"] += max(len(ids) - charged, 0)
