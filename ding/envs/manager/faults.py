@@ -37,8 +37,7 @@ class Fault:
 
     kind: str
     """'raised', 'nan' (or an infinite reward), 'shape' (or type), 'timeout', 'died', 'lost' (with a
-    process that it shared), or
-    'reset' for one of the first three in a reset."""
+    process that it shared), or 'reset' for one of the first three in a reset."""
     phase: Phase
     shown: str
     """The exception as `repr` shows it."""
