@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from ding.parallel.cluster import Node, dashboard_options, start_here
+from ding.parallel.cluster import dashboard_options
 from ding.parallel.ray_backend import RayBackend, require_ray
 
 # What is done by then is done sooner alone: processes that start take a core from it.
@@ -21,7 +21,6 @@ class StartingRay:
         require_ray()
         dashboard_options(dashboard)  # Raises now what would be raised later.
         self._names, self._delay, self._dashboard = names, delay, dashboard
-        self._node: Node | None = None
         self._abandoned = threading.Event()
         self._backend: RayBackend | None = None
         self._error: BaseException | None = None
@@ -32,11 +31,7 @@ class StartingRay:
         try:
             if self._abandoned.wait(self._delay):
                 return
-            self._node = start_here(self._dashboard)
-            self._node.wait_until_up(self._abandoned.is_set)
-            if self._abandoned.is_set():
-                return
-            self._backend = RayBackend(self._node.address, self._node)
+            self._backend = RayBackend.here(self._dashboard, self._abandoned.is_set)
             self._backend.prepare(self._names)
             while not self._backend.is_prepared and not self._abandoned.wait(0.1):
                 pass
@@ -63,5 +58,3 @@ class StartingRay:
         self._thread.join()
         if self._backend is not None:
             self._backend.close()
-        elif self._node is not None:
-            self._node.stop()

@@ -33,7 +33,6 @@ _SETTINGS = {
     "RAY_worker_niceness": "0",
     # A busy machine takes its time to start; a minute is no reason to give up.
     "RAY_agent_register_timeout_ms": "120000",
-    "RAY_raylet_start_wait_time_s": "120",
     # A machine that is gone is noticed within seconds.
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "1000",
@@ -42,7 +41,8 @@ _SETTINGS = {
 }
 # Misnamed: with "0" Ray keeps to the loopback interface, otherwise it listens on all of them.
 _ON_ALL_INTERFACES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-_START_SECONDS = 120.0
+START_SECONDS = 120.0
+"""Limit for the start of a node: busy machines take minutes."""
 
 
 def close_to_others(token: Path, *, loopback: bool) -> None:
@@ -73,6 +73,10 @@ def token_of_process() -> str:
 def new_directory() -> Path:
     """With a short name: those of sockets in it must be."""
     return Path(tempfile.mkdtemp(prefix="ding_", dir="/tmp"))
+
+
+class NotStartedError(DingError):
+    """A node of Ray ended, or did not answer, before anybody was connected to it."""
 
 
 class Guard:
@@ -139,12 +143,12 @@ class Node:
 
     def wait_until_up(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Of a head: until others can join, or until `stop` says so."""
-        until = time.monotonic() + _START_SECONDS
+        until = time.monotonic() + START_SECONDS
         while not answers(self.address) and not stop():
             if not self.is_alive or time.monotonic() > until:
                 told = self.last_words
                 self.stop()
-                raise DingError(f"Ray's head at {self.address} did not start:\n{told}")
+                raise NotStartedError(f"Ray's head at {self.address} did not start:\n{told}")
             time.sleep(0.1)
 
     @property

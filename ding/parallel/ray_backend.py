@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from typing import Any
@@ -25,13 +25,21 @@ from ding.parallel.backend import (
     ServiceFailedError,
     ServiceLostError,
 )
-from ding.parallel.cluster import Node, start_here
+from ding.parallel.cluster import Node, NotStartedError, start_here
 from ding.utils.errors import DingError
 
+logger = logging.getLogger(__name__)
+
+Stop = Callable[[], bool]
+_ATTEMPTS = 3
 # Roles that nodes of a cluster offer room for; everything else is where the coordinator is.
 _PLACED = ("collector", "learner")
 _HEAD = {"node:__internal_head__": 0.001}
 _ORDERS = {"name": "orders", "namespace": "ding"}
+
+
+def never() -> bool:
+    return False
 
 
 def require_ray() -> None:
@@ -39,18 +47,48 @@ def require_ray() -> None:
         raise DingError("parallel runs need Ray; install it with: pip install 'ding-engine[ray]'")
 
 
+def connect(address: str, node: Node | None = None, stop: Stop = never) -> None:
+    """Connect this process to the Ray at `address`, whose first node may be slow to register.
+
+    Ray itself waits a while for a node, a minute by default, and raises then.
+    """
+    import ray
+
+    refusals = (ConnectionError, RuntimeError, TimeoutError, ray.exceptions.RayError)
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            ray.init(address, namespace="ding", log_to_driver=False, logging_level=logging.ERROR)
+            return
+        except refusals as error:
+            ray.shutdown()
+            reason = error.__cause__ or error
+            is_gone = node is not None and not node.is_alive
+            if attempt == _ATTEMPTS or is_gone or stop():
+                said = "" if node is None else f"\nRay's head said:\n{node.last_words}"
+                raise (NotStartedError if is_gone else DingError)(
+                    f"no node of the Ray at {address} answered in {attempt} attempt(s): {reason}; "
+                    "start again when the machine is less busy, have each attempt wait longer "
+                    "with RAY_gcs_server_request_timeout_seconds=300 in the environment, or "
+                    f"train in one process (without --module parallel){said}"
+                ) from error
+            logger.warning("no node of the Ray at %s answers yet: %s", address, reason)
+
+
 class RayBackend(Backend):
     """Services as actors of the Ray at `address`; the environment has the token of it."""
 
-    def __init__(self, address: str, node: Node | None = None) -> None:
-        """`node`: the head of that Ray, if it is this run's own and ends with it."""
+    def __init__(self, address: str, node: Node | None = None, stop: Stop = never) -> None:
+        """`node`: the head of that Ray, if it is this run's own and ends with it.
+
+        `stop` says whether to give up connecting.
+        """
         require_ray()
         import ray
 
         self._ray, self._node = ray, node
         self.dashboard = None if node is None else node.dashboard
         try:
-            ray.init(address, namespace="ding", log_to_driver=False, logging_level=logging.ERROR)
+            connect(address, node, stop)
         except BaseException:
             self.close()
             raise
@@ -58,12 +96,32 @@ class RayBackend(Backend):
         self._preparing: list[Any] = []
 
     @classmethod
-    def here(cls) -> RayBackend:
+    def here(cls, dashboard: bool = False, stop: Stop = never) -> RayBackend:
         """On this machine alone, reachable from here alone and only with a token."""
         require_ray()
-        node = start_here()
-        node.wait_until_up()
-        return cls(node.address, node)
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return cls._with_head(dashboard, stop)
+            except NotStartedError as error:
+                if stop():
+                    raise
+                logger.warning("starting Ray again: %s", error)
+        return cls._with_head(dashboard, stop)
+
+    @classmethod
+    def _with_head(cls, dashboard: bool, stop: Stop) -> RayBackend:
+        """A head of its own, which is stopped again if anything fails."""
+        node = start_here(dashboard)
+        try:
+            node.wait_until_up(stop)
+            if stop():
+                raise DingError("Ray is not wanted any more")
+        except NotStartedError:  # It has stopped itself.
+            raise
+        except BaseException:
+            node.stop()
+            raise
+        return cls(node.address, node, stop)
 
     def prepare(self, names: Sequence[str]) -> None:
         """Start processes for services of these names before they are wanted."""
@@ -134,8 +192,8 @@ class RayBackend(Backend):
 class ClusterBackend(RayBackend):
     """A Ray whose nodes come and go, and say how many services of which role they have room for."""
 
-    def __init__(self, address: str, node: Node | None = None) -> None:
-        super().__init__(address, node)
+    def __init__(self, address: str, node: Node | None = None, stop: Stop = never) -> None:
+        super().__init__(address, node, stop)
         options = {"num_cpus": 0, "resources": _HEAD, **_ORDERS}
         self._orders: Any = self._ray.remote(_Orders).options(**options).remote()
         self._asked: Any = None
@@ -166,7 +224,7 @@ def give_order(address: str, order: Order) -> None:
     require_ray()
     import ray
 
-    ray.init(address=address, namespace="ding", log_to_driver=False, logging_level=logging.ERROR)
+    connect(address)
     try:
         ray.get(ray.get_actor(**_ORDERS).give.remote(asdict(order)), timeout=30)
     except ValueError as error:

@@ -44,6 +44,11 @@ class Adder:
         time.sleep(seconds)
         return None, None
 
+    def wait_for(self, gate: Path) -> tuple[None, None]:
+        while not gate.exists():
+            time.sleep(0.01)
+        return None, None
+
     def pid(self) -> tuple[None, int]:
         return None, os.getpid()
 
@@ -89,13 +94,15 @@ def test_large_parts_are_handed_on(backend: Backend) -> None:
     assert done(backend, backend.call(other, "add", second.large)) == 33
 
 
-def test_waiting_tells_who_is_ready(backend: Backend) -> None:
+def test_waiting_tells_who_is_ready(backend: Backend, tmp_path: Path) -> None:
     slow, quick = (backend.spawn(name, partial(Adder, 0)) for name in ("slow", "quick"))
     done(backend, backend.call(slow, "add", 0))
-    sleeping, adding = backend.call(slow, "sleep", 2.0), backend.call(quick, "add", 1)
-    assert backend.wait([sleeping, adding], 60) == [adding]
-    assert backend.wait([sleeping], 0.01) == []
-    assert backend.wait([sleeping], 60) == [sleeping]
+    gate = tmp_path / "gate"
+    waiting, adding = backend.call(slow, "wait_for", gate), backend.call(quick, "add", 1)
+    assert backend.wait([waiting, adding], 60) == [adding]
+    assert backend.wait([waiting], 0.01) == []
+    gate.touch()
+    assert backend.wait([waiting], 60) == [waiting]
     assert backend.wait([], 0.0) == []
 
 

@@ -5,7 +5,9 @@ N is the number of envs in a batch.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,10 @@ _FEW = 128
 
 class RowError(ValueError):
     """The observation or action of one env does not fit its space."""
+
+
+class NoArrayError(RowError):
+    """An observation is nothing, or more than an observation."""
 
 
 class ObsColumns:
@@ -47,9 +53,11 @@ class ObsColumns:
         if not self.shape and array.shape == (1,):
             array = array.reshape(())
         if array.shape != self.shape or not np.can_cast(array.dtype, self.dtype, "same_kind"):
+            declared = f"but the observation space declares {self.shape} and {self.dtype}"
+            if row is None or isinstance(row, tuple):
+                raise NoArrayError(f"{self.field} is {described(row)}, {declared}")
             raise RowError(
-                f"{self.field} has shape {array.shape} and dtype {array.dtype}, but the "
-                f"observation space declares {self.shape} and {self.dtype}"
+                f"{self.field} has shape {array.shape} and dtype {array.dtype}, {declared}"
             )
         return array.astype(self.dtype, copy=False)
 
@@ -104,6 +112,8 @@ class LooseColumns(ObsColumns):
         self.field = field
 
     def stack(self, rows: Sequence[Any]) -> Any:
+        if any(row is None for row in rows):
+            raise NoArrayError(f"{self.field} is None, expected an observation")
         return stack(rows)
 
     def joined(self, columns: Sequence[Any]) -> Any:
@@ -167,13 +177,40 @@ def stack_checked(columns: ObsColumns, rows: Sequence[Any]) -> Any:
     return column
 
 
-def nan_message(field: str) -> str:
-    return f"{field} is NaN; mend the env, or set max_retry>1 to drop such episodes"
+def nan_message(field: str, value: str = "NaN") -> str:
+    return f"{field} is {value}; mend the env, or set max_retry>1 to drop such episodes"
+
+
+def described(given: Any) -> str:
+    """Words for an object that is not what it should be."""
+    if given is None:
+        return "None"
+    if isinstance(given, tuple):
+        return f"a tuple of {len(given)}"
+    shape = getattr(given, "shape", ())
+    return (
+        f"an array of shape {tuple(shape)}"
+        if shape
+        else f"{type(given).__name__} {reprlib.repr(given)}"
+    )
 
 
 def check_rewards(rewards: np.ndarray) -> None:
+    if not all_finite(rewards):
+        raise RowError(reward_message(rewards))
+
+
+def all_finite(rewards: np.ndarray) -> bool:
+    if rewards.size <= _FEW and isfinite(sum(rewards.ravel().tolist())):
+        return True
+    return bool(np.isfinite(rewards).all())
+
+
+def reward_message(rewards: np.ndarray) -> str:
+    """The reason why these rewards cannot be used, some of which are not finite."""
     if has_nan(rewards):
-        raise RowError(nan_message("reward"))
+        return nan_message("reward")
+    return nan_message("reward", "inf, expected a finite number")
 
 
 def no_reward(space: Any) -> Any:

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from ding.envs.manager.faults import Phase, fault_of
+from ding.envs.manager.flight.file import place_in
+
 METHOD, VALUE, MISSING = "method", "value", "missing"
+
+
+@contextmanager
+def attribute_errors_shown(what: str) -> Iterator[None]:
+    """Raise an AttributeError of an env's code as an EnvError.
+
+    One that leaves a property is lost: Python asks `__getattr__` instead.
+    """
+    try:
+        yield
+    except AttributeError as error:
+        fault = fault_of(error, Phase.CALL)
+        told = f"{what} failed: {fault.shown}{place_in(fault.traceback)}"
+        raise fault.failure(told) from error
 
 
 class ReferenceEnv:
@@ -34,6 +52,11 @@ class ReferenceEnv:
 
     def replace(self, env: Any) -> None:
         self._env, self._is_unused = env, False
+
+
+def close_quietly(env: Any) -> None:
+    with suppress(Exception):  # A broken env need not close well.
+        env.close()
 
 
 def look_up(env: Any, name: str) -> tuple[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from weakref import WeakMethod
@@ -15,6 +16,15 @@ from ding.envs.manager.slot import EnvState, Instance, Slot, SlotTable
 from ding.utils.errors import EnvError
 
 logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def closing_errors_noted(failure: BaseException) -> Iterator[None]:
+    """Add what is raised inside to a failure that is about to be raised, and matters more."""
+    try:
+        yield
+    except Exception as error:  # An env may raise anything.
+        failure.add_note(f"closing failed too: {error!r}")
 
 
 class FailurePolicy:
@@ -59,7 +69,8 @@ class FailurePolicy:
             f"and the latest exception is: {fault.shown}"
         )
         failure = fault.failure(self._flights.report(slot.env_id, fault, headline))
-        self.close()
+        with closing_errors_noted(failure):
+            self.close()
         raise failure
 
     def close(self) -> None:

@@ -36,8 +36,8 @@ class Fault:
     """Failure of an env, in a form that every process can read."""
 
     kind: str
-    """'raised', 'nan', 'shape', 'timeout', 'died', 'lost' (with a process that it shared), or
-    'reset' for one of the first three in a reset."""
+    """'raised', 'nan' (or an infinite reward), 'shape' (or type), 'timeout', 'died', 'lost' (with a
+    process that it shared), or 'reset' for one of the first three in a reset."""
     phase: Phase
     shown: str
     """The exception as `repr` shows it."""

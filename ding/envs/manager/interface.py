@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pickle
 import weakref
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -18,8 +17,12 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.envs.base_env import StepByEnv
-from ding.envs.manager.env_access import ReferenceEnv, attribute_values
-from ding.envs.manager.failures import FailurePolicy
+from ding.envs.manager.env_access import (
+    ReferenceEnv,
+    attribute_errors_shown,
+    attribute_values,
+)
+from ding.envs.manager.failures import FailurePolicy, closing_errors_noted
 from ding.envs.manager.flight.recorder import FlightRecorder
 from ding.envs.manager.slot import EnvState, Slot, SlotTable
 from ding.utils.batch import ByEnv, take
@@ -28,11 +31,6 @@ from ding.utils.errors import ConfigError
 logger = logging.getLogger(__name__)
 
 ResetParam = Mapping[int, Mapping[str, Any] | None]
-# Exceptions of objects that do not want to be pickled.
-_UNPICKLABLE = (
-    *(pickle.PicklingError, TypeError, AttributeError),
-    *(NotImplementedError, RuntimeError, ValueError),
-)
 _OVER = (EnvState.VOID, EnvState.DONE, EnvState.ERROR)
 
 
@@ -158,8 +156,9 @@ class EnvManager(ABC):
     def _closed_on_failure(self) -> Iterator[None]:
         try:
             yield
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            with closing_errors_noted(error):
+                self.close()
             raise
 
     def reset(self, reset_param: ResetParam | None = None) -> None:
@@ -217,9 +216,11 @@ class EnvManager(ABC):
         envs: list[bytes] | None = None
         try:
             envs = self._saved_envs()
-        except _UNPICKLABLE as error:
+        except Exception as error:  # Pickling runs code of the envs, which may raise anything.
+            if self.closed:  # By a failure that came meanwhile.
+                raise
             if not self._warned_unpicklable:
-                logger.warning("envs cannot be saved, a resumed run begins new episodes: %s", error)
+                logger.warning("envs cannot be saved, a resumed run begins new episodes: %r", error)
             self._warned_unpicklable = True
         return {
             "envs": envs,
@@ -265,7 +266,8 @@ class EnvManager(ABC):
 
     @property
     def ready_imgs(self) -> dict[int, Any]:
-        return self._call_ready("render")
+        with attribute_errors_shown("'render' of an env"):
+            return self._call_ready("render")
 
     def random_action(self) -> dict[int, Any]:
         """An action for every env that waits for one, drawn by the env's own seeded generator."""
@@ -309,19 +311,24 @@ class EnvManager(ABC):
     @property
     def env_ref(self) -> Any:
         """An env to read spaces and attributes from."""
-        return self._reference.env
+        with attribute_errors_shown("making env 0"):
+            return self._reference.env
 
     @property
     def observation_space(self) -> Any:
-        return self.env_ref.observation_space
+        return self._space("observation_space")
 
     @property
     def action_space(self) -> Any:
-        return self.env_ref.action_space
+        return self._space("action_space")
 
     @property
     def reward_space(self) -> Any:
-        return self.env_ref.reward_space
+        return self._space("reward_space")
+
+    def _space(self, name: str) -> Any:
+        with attribute_errors_shown(f"'{name}' of env 0"):
+            return getattr(self.env_ref, name)
 
     def flights_under(self, directory: str | Path) -> None:
         """A relative `flight_dir` means one in this directory, not in the working directory."""

@@ -13,19 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from ding.envs.base_env import BaseEnvTimestep, StepByEnv, VecStep, is_truncated, not_a_timestep
+from ding.envs.base_env import BaseEnvTimestep, StepByEnv, VecStep, is_truncated
 from ding.envs.manager.columns import (
     ActionRows,
     ObsColumns,
     RowError,
-    check_rewards,
+    all_finite,
     has_nan,
     no_reward,
     obs_columns,
     reward_column,
     stack_checked,
 )
-from ding.envs.manager.env_access import look_up
+from ding.envs.manager.env_access import close_quietly, look_up
+from ding.envs.manager.env_results import checked_step, is_plain, plain_columns
 from ding.envs.manager.faults import Fault, Phase, check_deadlines_possible, deadline, fault_of
 from ding.envs.manager.interface import EnvManager
 from ding.envs.manager.slot import EnvState, Slot, seed_env
@@ -71,26 +72,31 @@ class BaseEnvManager(EnvManager):
             self._action_rows = ActionRows(self.action_space, python_actions)
         return self._columns
 
-    def _reset_slots(self, slots: Sequence[Slot]) -> None:
-        parts = [self._reset_env(slot) for slot in slots]
+    def _reset_slots(self, slots: Sequence[Slot], *, broken: bool = False) -> None:
+        parts = [self._reset_env(slot, broken) for slot in slots]
         columns = self._obs_columns()
         first = columns.joined(parts)
         ids = [slot.env_id for slot in slots]
         whole = self._obs is None or ids == self._all_ids.tolist()
         self._obs = first if whole else columns.replaced(self._obs, ids, first)
 
-    def _reset_env(self, slot: Slot) -> Any:
-        """Column of the first observation, after as many attempts as the config allows."""
+    def _reset_env(self, slot: Slot, broken: bool) -> Any:
+        """Column of the first observation, after as many attempts as the config allows.
+
+        `broken`: the env has failed before this reset.
+        """
         instance = slot.instance
         instance.attempts = 0
         while True:
             try:
                 if instance.attempts:
                     time.sleep(self._cfg["retry_waiting_time"])
+                if broken:
                     self._renew(slot)
                 column = self._reset_once(slot)
             except Exception as error:  # An env may raise anything.
                 self._failures.reset_failed(slot, instance, fault_of(error, Phase.RESET))
+                broken = True
                 continue
             self._slots.enter(slot, EnvState.RUN)
             return column
@@ -121,7 +127,7 @@ class BaseEnvManager(EnvManager):
     def _renew(self, slot: Slot) -> None:
         if self._cfg["retry_type"] == "renew":
             i = slot.env_id
-            self._envs[i].close()
+            close_quietly(self._envs[i])
             self._envs[i] = self._env_fn[i]()
             slot.renewed(slot.instance)
             self._set_replay_path(slot)
@@ -167,15 +173,15 @@ class BaseEnvManager(EnvManager):
     def _stack_steps(
         self, ids: np.ndarray, steps: list[BaseEnvTimestep], verified: bool = False
     ) -> VecStep:
-        try:
-            obs, reward, done, info = zip(*steps, strict=True)
-        except (ValueError, TypeError) as error:
-            wrong = next(s for s in steps if not isinstance(s, tuple) or len(s) != 4)
-            raise not_a_timestep(wrong) from error
+        columns = plain_columns(steps)
+        if columns is None:
+            steps = list(map(self._plain, ids.tolist(), steps))
+            columns = list(zip(*steps, strict=True))
+        obs, reward, done, info = columns
         try:
             obs_column = self._columns.stack(obs)  # type: ignore[union-attr]
             rewards = reward_column(reward)
-            sound = not (has_nan(obs_column) or has_nan(rewards))
+            sound = not has_nan(obs_column) and all_finite(rewards)
         except RowError:
             if verified:  # Each row is sound, they only do not fit each other.
                 raise
@@ -192,14 +198,22 @@ class BaseEnvManager(EnvManager):
         dones = np.array(list(map(bool, done)))
         return VecStep(obs_column, rewards, dones, list(info), truncated, abnormal, ids)
 
+    def _plain(self, i: int, step: Any) -> BaseEnvTimestep:
+        """The step in plain types, or a stand-in if it cannot be used."""
+        if is_plain(step):
+            return step
+        try:
+            return checked_step(step)
+        except (RowError, TypeError) as error:
+            return self._broken_step(i, error)
+
     def _verified(self, i: int, step: BaseEnvTimestep) -> BaseEnvTimestep:
-        """The step, or a stand-in if it cannot be used."""
+        """The step, or a stand-in if its numbers cannot be used."""
         try:
             stack_checked(self._obs_columns(), [step.obs])
-            check_rewards(reward_column([step.reward]))
+            return checked_step(step)
         except RowError as error:
             return self._broken_step(i, error)
-        return step
 
     def _end_episodes(self, step: VecStep) -> None:
         ended = []
@@ -222,8 +236,7 @@ class BaseEnvManager(EnvManager):
             too_many = self._failures.step_failed(slot, fault)
             failure = failure or too_many
             if too_many is None:
-                self._renew(slot)
-                self._reset_slots([slot])
+                self._reset_slots([slot], broken=True)
         self._slots.any_failures = any(slot.failures for slot in self._slots)
         if failure is not None:
             raise failure

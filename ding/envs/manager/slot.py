@@ -239,7 +239,7 @@ class SlotTable:
 
     def _seed_by_env(self, seed: Any) -> dict[int, int]:
         if isinstance(seed, (int, np.integer)):
-            return {i: int(seed) + i for i in range(len(self))}
+            return {i: _in_range(int(seed) + i) for i in range(len(self))}
         if isinstance(seed, Mapping):
             self.check_known(seed)
             return dict(seed)
@@ -313,4 +313,8 @@ def seed_after(*words: int) -> int:
 
     ALE and other simulators in C take signed 32-bit seeds, so none is above 2**31 - 1.
     """
-    return int(np.random.SeedSequence(words).generate_state(1)[0]) % 2**31
+    return _in_range(int(np.random.SeedSequence(words).generate_state(1)[0]))
+
+
+def _in_range(seed: int) -> int:
+    return seed if seed < 0 else seed % 2**31  # Envs refuse a negative seed themselves.

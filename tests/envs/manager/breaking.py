@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,19 @@ class SlowResets(CountingEnv):
     def reset(self, **kwargs: Any) -> np.ndarray:
         if self.episode >= 0:
             time.sleep(0.2)
+        return super().reset(**kwargs)
+
+
+class GatedResets(CountingEnv):
+    """Every reset but the first waits until there is a file `gate`."""
+
+    def __init__(self, gate: str) -> None:
+        super().__init__()
+        self.gate = gate
+
+    def reset(self, **kwargs: Any) -> np.ndarray:
+        while self.episode >= 0 and not Path(self.gate).exists():
+            time.sleep(0.001)
         return super().reset(**kwargs)
 
 

@@ -513,17 +513,6 @@ def test_renewed_envs_record_too() -> None:
     assert manager.tag == ["videos"]
 
 
-def test_wrong_step_type() -> None:
-    class Five(CountingEnv):
-        def step(self, action: Any) -> Any:
-            return (*super().step(action), {})
-
-    manager = BaseEnvManager([Five])
-    manager.launch()
-    with pytest.raises(TypeError, match=r"must return BaseEnvTimestep.*not a tuple of 5"):
-        manager.step({0: 1})
-
-
 def test_every_env_is_closed_even_if_one_fails_to() -> None:
     class Sticky(CountingEnv):
         def close(self) -> None:

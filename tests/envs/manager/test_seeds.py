@@ -92,3 +92,14 @@ def test_seeds_of_spare_envs() -> None:
         manager.seed(0)
         manager.launch()
         assert manager.faults == {}
+
+
+@pytest.mark.parametrize("cls", [BaseEnvManager, SyncSubprocessEnvManager, ThreadEnvManager])
+@pytest.mark.parametrize("seed", [2**31 - 2, 2**40])
+def test_seeds_of_envs_from_a_large_run_seed(cls: Any, seed: int) -> None:
+    with cls([NarrowEnv] * 4, {"flight_dir": None}) as manager:
+        manager.seed(seed, dynamic_seed=False)
+        manager.launch()
+        assert manager.episode_seed == [(seed + i) % 2**31 for i in range(4)]
+    manager.seed(2**31 - 2)
+    assert [slot.seed for slot in manager._slots] == [2**31 - 2, 2**31 - 1, 0, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ding.envs.manager.workers.worker_pool import envs_per_worker
 from ding.utils.batch import ByEnv
 
 from ..counting import CountingEnv
-from .breaking import BreakingEnv, SlowResets, SlowSteps
+from .breaking import BreakingEnv, GatedResets, SlowResets, SlowSteps
 
 QUICK = {"retry_waiting_time": 0, "flight_dir": None, "envs_per_worker": 1}
 
@@ -77,25 +78,37 @@ def test_halves_of_a_step(shared: bool) -> None:
 
 
 @pytest.mark.parametrize("cls", [SyncSubprocessEnvManager, AsyncSubprocessEnvManager])
-def test_slow_resets_go_on_in_the_background(cls: Any) -> None:
-    fns = [SlowResets, partial(CountingEnv, 100)]
+def test_slow_resets_go_on_in_the_background(cls: Any, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    fns = [partial(GatedResets, str(gate)), partial(CountingEnv, 100)]
     with launched(cls, fns, wait_num=2) as manager:
-        for _ in range(4):  # A quick one among the last three would be waited for.
-            for _ in range(3):
-                manager._settle()
-                manager.step(ones([0, 1]))
-            assert manager.env_state[0] == EnvState.RESET
+        seconds = all_resets_were_slow(manager)
+        for _ in range(3):
+            manager._settle()
+            manager.step(ones([0, 1]))
+        assert manager.env_state[0] == EnvState.RESET
         assert manager.ready_obs_id == [1]
         assert manager.step(ones([1])).ids.tolist() == [1]
+        gate.touch()
         manager._settle()
-        assert manager.ready_obs.stacked[:, 1].tolist() == [0, 13]
+        assert manager.ready_obs.stacked[:, 1].tolist() == [0, 4]
+        assert 0 < seconds[0, 0] < 60
+        assert seconds[0, 1:].tolist() == [99, 99]
 
 
-def test_who_waits_is_known_anew_after_every_change() -> None:
-    fns = [SlowResets, partial(CountingEnv, 100), partial(CountingEnv, 100)]
+def all_resets_were_slow(manager: Any) -> Any:
+    """On any machine: quick ones would be waited for. Returns the seconds that resets took."""
+    seconds = manager._supervisor.pool.block["reset_seconds"]
+    seconds[:] = 99
+    return seconds
+
+
+def test_who_waits_is_known_anew_after_every_change(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    fns = [partial(GatedResets, str(gate)), *[partial(CountingEnv, 100)] * 2]
     with launched(SyncSubprocessEnvManager, fns) as manager:
-        for _ in range(4 * 3):  # A quick one among the last three resets would be waited for.
-            manager._settle()
+        all_resets_were_slow(manager)
+        for _ in range(3):
             manager.step(ones([0, 1, 2]))
         for _ in range(2):
             step = manager.step(ones([1, 2])).stacked
@@ -104,6 +117,7 @@ def test_who_waits_is_known_anew_after_every_change() -> None:
             np.testing.assert_array_equal(waiting.stacked, step.obs)
             waiting.pop(1)
             assert sorted(manager.ready_obs) == [1, 2]
+        gate.touch()
         manager._settle()
         assert manager.ready_obs.ids.tolist() == [0, 1, 2]
         np.testing.assert_array_equal(manager.ready_obs.stacked[1:], step.obs)

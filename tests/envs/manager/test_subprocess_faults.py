@@ -196,8 +196,8 @@ def test_killed_while_idle() -> None:
 def test_reset_that_breaks_once(
     event: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    mark = str(tmp_path / "mark")
-    with launched({(1, 0): event}, mark=mark, reset_timeout=0.3) as manager:
+    limit = {"reset_timeout": 0.3} if event == "hang" else {}
+    with launched({(1, 0): event}, mark=str(tmp_path / "mark"), **limit) as manager:
         for _ in range(3):
             step = step_all(manager)
         assert step.done.all()
@@ -213,8 +213,9 @@ def test_reset_that_breaks_once(
 @pytest.mark.parametrize("event", ["die", "hang", "raise"])
 def test_reset_failure(event: str) -> None:
     events = {(0, 0): event, (1, 0): event}
+    limit = {"reset_timeout": 0.1} if event == "hang" else {}
     with pytest.raises(EnvError, match=r"Env 0 reset has exceeded max retries\(2\)") as caught:
-        launched(events, reset_timeout=0.1, envs_per_worker=1)
+        launched(events, envs_per_worker=1, **limit)
     assert isinstance(caught.value, TimeoutError) == (event == "hang")
 
 

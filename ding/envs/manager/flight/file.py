@@ -196,7 +196,8 @@ def fault_kind(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "timeout"
     if isinstance(error, RowError):
-        return "nan" if " is NaN" in str(error) else "shape"
+        text = str(error)
+        return "nan" if " is NaN" in text or " is inf" in text else "shape"
     return "raised"
 
 

@@ -11,16 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ding.envs.base_env import BaseEnv
-from ding.envs.manager.columns import (
-    ActionRows,
-    ObsColumns,
-    RowError,
-    has_nan,
-    nan_message,
-    obs_columns,
-    reward_column,
-    stack_checked,
-)
+from ding.envs.manager.columns import ActionRows, ObsColumns, obs_columns, stack_checked
+from ding.envs.manager.env_results import checked_step
 from ding.envs.manager.faults import deadline
 from ding.envs.manager.flight.file import (
     Flight,
@@ -118,10 +110,11 @@ def _episode(env: Any, flight: Flight, timeout: float | None) -> Iterator[Replay
     for step, batch in enumerate(flight.rows(), start=1):
         action = split(batch, 1)[0]
         with _deadline(step_limit, f"step {step}"):
-            obs, reward, done, _ = env.step(action)
-        _check_step(columns, obs, reward)
-        yield ReplayStep(step, shown(action), shown(reward), bool(done))
-        if done:
+            given = env.step(action)
+        timestep = checked_step(given)
+        stack_checked(columns, [timestep.obs])
+        yield ReplayStep(step, shown(action), shown(given[1]), timestep.done)
+        if timestep.done:
             return
 
 
@@ -140,12 +133,6 @@ def _begin(env: Any, flight: Flight, seconds: float) -> ObsColumns:
     columns = obs_columns(env.observation_space)
     stack_checked(columns, [obs])
     return columns
-
-
-def _check_step(columns: ObsColumns, obs: Any, reward: Any) -> None:
-    stack_checked(columns, [obs])
-    if has_nan(reward_column([reward])):
-        raise RowError(nan_message("reward"))
 
 
 def _failure(step: int, error: Exception) -> Failure:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import Space, spaces
 
-from ding.envs.manager.columns import ActionRows, RowError
+from ding.envs.manager.columns import ActionRows, RowError, described
 from ding.envs.spaces import ActionMap, DiscreteAction, NestedAction
 from ding.utils.batch import stack
 
@@ -123,6 +123,33 @@ def fitted(space: Space[Any], obs: Any, count: int, field: str = "obs") -> Any:
             f"observation space declares {shape} and {dtype}"
         )
     return column.astype(dtype)
+
+
+def first_obs(given: Any) -> Any:
+    """The observations that a vector env's `reset` gave."""
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise RowError(f"reset gave {described(given)}, expected (obs, info)")
+    return given[0]
+
+
+def five_columns(given: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """What a vector env's `step` gave."""
+    if not isinstance(given, tuple) or len(given) != 5:
+        raise RowError(
+            f"step gave {described(given)}, expected (obs, reward, terminated, truncated, info)"
+        )
+    return given
+
+
+def flags(column: Any, field: str, count: int) -> np.ndarray:
+    """(N,): one flag for each env."""
+    array = np.asarray(column)
+    if array.shape != (count,) or array.dtype.kind not in "biuf":
+        raise RowError(
+            f"{field} has shape {array.shape} and dtype {array.dtype}, expected one bool for each "
+            f"of {count} envs"
+        )
+    return array if array.dtype == bool else array.astype(bool)
 
 
 def put(columns: Any, index: np.ndarray, part: Any) -> Any:

@@ -22,8 +22,16 @@ from gymnasium import spaces
 
 from ding.envs.base_env import StepByEnv, VecStep
 from ding.envs.gym_env import DingEnvWrapper
-from ding.envs.manager.columns import RowError, as_numbers, has_nan, leaves, nan_message
-from ding.envs.manager.env_access import VALUE
+from ding.envs.manager.columns import (
+    RowError,
+    all_finite,
+    as_numbers,
+    has_nan,
+    leaves,
+    nan_message,
+    reward_message,
+)
+from ding.envs.manager.env_access import VALUE, attribute_errors_shown
 from ding.envs.manager.faults import Phase, check_deadlines_possible, deadline, fault_of
 from ding.envs.manager.flight.file import place_in
 from ding.envs.manager.interface import EnvManager, ResetParam
@@ -36,11 +44,11 @@ from ding.utils.errors import DingError
 logger = logging.getLogger(__name__)
 
 
-class NaNError(RowError):
-    """Some envs gave NaN."""
+class NumbersError(RowError):
+    """Some envs gave NaN, or rewards that are not finite."""
 
-    def __init__(self, ids: list[int]) -> None:
-        super().__init__(f"envs {ids}: {nan_message('obs or reward')}")
+    def __init__(self, ids: list[int], told: str) -> None:
+        super().__init__(f"envs {ids}: {told}")
         self.ids = ids
 
 
@@ -68,7 +76,8 @@ class VectorEnvManager(EnvManager):
     @property
     def _simulators(self) -> Simulators:
         if self._made is None:
-            self._made = self._make_simulators()
+            with attribute_errors_shown("making the vector env"):
+                self._made = self._make_simulators()
             self._action_spaces = [deepcopy(self._made.action_space) for _ in self._wrappers]
         return self._made
 
@@ -117,8 +126,8 @@ class VectorEnvManager(EnvManager):
         if slots.n_reset and not (slots.waiting & (self._begun < self._ticks)).any():
             self._begin()
 
-    def _begin(self) -> None:
-        """Reset the vector env, in as many attempts as the config allows."""
+    def _begin(self, *, broken: bool = False) -> None:
+        """Reset the vector env, which may have failed before, in as many attempts as allowed."""
         slot = self._slots[0]  # It stands for all: they fail together.
         instance = slot.instance
         instance.attempts = 0
@@ -126,12 +135,14 @@ class VectorEnvManager(EnvManager):
             try:
                 if instance.attempts:
                     time.sleep(self._cfg["retry_waiting_time"])
+                if broken:
                     self._renew()
                 self._obs = self._reset_all()
             except Exception as error:  # A vector env may raise anything.
                 self._simulators.failed = True
                 fault = fault_of(error, Phase.RESET)
                 self._failures.reset_failed(slot, instance, fault, "the vector env's")
+                broken = True
                 continue
             instance.attempts = 0
             return self._join(self._all_ids.tolist())
@@ -151,7 +162,7 @@ class VectorEnvManager(EnvManager):
         with self._deadline("reset"):
             table = self._simulators.reset_some(ids, [by_env.get(i) for i in ids])
         if has_nan(take(table, ids)):
-            raise NaNError(ids)
+            raise NumbersError(ids, nan_message("obs"))
         return table
 
     def _next_seeds(self, ids: list[int]) -> Seeds:
@@ -240,8 +251,11 @@ class VectorEnvManager(EnvManager):
                 self._returns = np.zeros((self.env_num, *out.reward.shape[1:]))
         if out.reward.shape[:1] != ids.shape:
             raise RowError(f"rewards of {len(ids)} envs have the shape {out.reward.shape}")
-        if has_nan(out.obs) or has_nan(out.reward):
-            raise NaNError(_rows_with_nan((out.obs, out.reward), ids))
+        if has_nan(out.obs):
+            raise NumbersError(_rows_with_nan(out.obs, ids), nan_message("obs"))
+        if not all_finite(out.reward):
+            finite = np.isfinite(out.reward).reshape(len(ids), -1).all(axis=1)
+            raise NumbersError(ids[~finite].tolist(), reward_message(out.reward))
         return self._reset_over(out, ids) if out.over else out
 
     def _reset_over(self, out: Outcome, ids: np.ndarray) -> Outcome:
@@ -273,7 +287,7 @@ class VectorEnvManager(EnvManager):
         """Drop the episodes of all envs: nobody knows what state the others are in."""
         slots, fault = self._slots, fault_of(error, Phase.STEP)
         self._simulators.failed = True
-        culprits = error.ids if isinstance(error, NaNError) else None
+        culprits = error.ids if isinstance(error, NumbersError) else None
         charged = 1 if culprits is None else len(culprits)
         self.faults[fault.kind] += charged
         self.faults["lost"] += max(len(ids) - charged, 0)
@@ -289,8 +303,7 @@ class VectorEnvManager(EnvManager):
         step = self._stand_in(ids, fault.told)
         for i in ids.tolist():
             slots.enter(slots[i], EnvState.RESET)
-        self._renew()
-        self._begin()
+        self._begin(broken=True)
         return step
 
     def _set_failures(self, ids: Sequence[int]) -> None:
@@ -324,7 +337,8 @@ class VectorEnvManager(EnvManager):
     @property
     def ready_imgs(self) -> dict[int, Any]:
         self._slots.check_open()
-        frames = self._simulators.vector.render()
+        with attribute_errors_shown("'render' of the vector env"):
+            frames = self._simulators.vector.render()
         if frames is None:
             raise DingError("cannot render: set env.env_kwargs=dict(render_mode='rgb_array')")
         return {i: frames[i] for i in self.ready_obs_id}

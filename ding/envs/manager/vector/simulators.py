@@ -14,11 +14,15 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from ding.envs.manager.columns import obs_columns
+from ding.envs.manager.env_access import close_quietly
 from ding.envs.manager.slot import seed_after
 from ding.envs.manager.vector.columns import (
     InfoRows,
     QuickMultiDiscrete,
+    first_obs,
     fitted,
+    five_columns,
+    flags,
     map_actions,
     put,
 )
@@ -80,7 +84,7 @@ class Simulators:
     def reset(self, seeds: Seeds, reseed: bool) -> Any:
         """First observations of all envs; `reseed`: the seeds are those of new generators."""
         seed = joint_seed(seeds) if reseed else None
-        return self._fitted(self.vector.reset(seed=seed)[0])
+        return self._fitted(first_obs(self.vector.reset(seed=seed)))
 
     def reset_some(self, ids: Sequence[int], seeds: Seeds) -> Any:
         """The table after a reset of these envs."""
@@ -92,9 +96,9 @@ class Simulators:
         return isinstance(self.vector, AsyncVectorEnv)
 
     def renew(self) -> None:
-        self.close()
-        self.failed = False
+        close_quietly(self)
         self.vector = self._make(None)
+        self.failed = False
         self._quicken()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -115,9 +119,10 @@ class Simulators:
         actions = map_actions(self._action_map, actions)
         if ids is not None:
             actions = put(self._idle, ids, actions)
-        obs, reward, terminated, truncated, infos = self.vector.step(actions)
+        obs, reward, terminated, truncated, infos = five_columns(self.vector.step(actions))
         table, reward = self._fitted(obs), np.asarray(reward)
-        terminated, truncated = np.asarray(terminated), np.asarray(truncated)
+        terminated = flags(terminated, "terminated", self.count)
+        truncated = flags(truncated, "truncated", self.count)
         done = terminated | truncated
         over: Sequence[int] = np.flatnonzero(done).tolist() if True in done.tolist() else ()
         obs = self._last(table, infos, over) if over else table
@@ -179,14 +184,15 @@ class OnDemand(Simulators):
     resets_alone = True
 
     def reset(self, seeds: Seeds, reseed: bool) -> Any:
-        return self._fitted(self.vector.reset(seed=list(seeds))[0])
+        return self._fitted(first_obs(self.vector.reset(seed=list(seeds))))
 
     def reset_some(self, ids: Sequence[int], seeds: Seeds) -> Any:
         mask = np.zeros(self.count, dtype=bool)
         mask[list(ids)] = True
         by_env = dict(zip(ids, seeds, strict=True))
         seed = [by_env.get(i) for i in self._ids]
-        return self._fitted(self.vector.reset(seed=seed, options={"reset_mask": mask})[0])
+        given = self.vector.reset(seed=seed, options={"reset_mask": mask})
+        return self._fitted(first_obs(given))
 
 
 _MODES: dict[AutoresetMode, type[Simulators]] = {

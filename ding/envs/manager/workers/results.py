@@ -131,7 +131,8 @@ class Results:
         return {"block": self._copied(), "pickled": pickle.dumps(rows)}
 
     def _copied(self) -> dict[str, Any]:
-        kept = ("obs", "first", "reward", "flags", "info", "info_size", "episode_seed")
+        kept = ["obs", "first", "reward", "flags", "info", "info_size", "episode_seed"]
+        kept += ["reset_seconds"]  # Decides which resets are waited for, and so who steps.
         columns = self._block.columns
         return {name: tree_map(np.copy, columns[name]) for name in kept if name in columns}
 

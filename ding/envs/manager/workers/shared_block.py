@@ -19,11 +19,9 @@ from gymnasium import spaces
 from ding.envs.manager.columns import (
     ObsColumns,
     RowError,
-    check_rewards,
     has_nan,
     nan_message,
     obs_columns,
-    reward_column,
     reward_shape,
 )
 
@@ -185,15 +183,3 @@ class TreeWriter:
         except (KeyError, IndexError, TypeError) as error:
             self.columns.stack([row])  # Says what is missing.
             raise RowError(f"{self.columns.field} does not fit its space: {error!r}") from error
-
-
-def write_reward(column: np.ndarray, number: int, reward: Any) -> None:
-    """Check a reward against its column and write it."""
-    rewards = reward_column([reward])
-    check_rewards(rewards)
-    if rewards.shape[1:] != column.shape[1:]:
-        raise RowError(
-            f"reward has shape {rewards.shape[1:]}, but the reward space declares "
-            f"{column.shape[1:]}"
-        )
-    column[number] = rewards[0]

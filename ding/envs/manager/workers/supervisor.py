@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ding.envs.manager.columns import NoArrayError
 from ding.envs.manager.failures import FailurePolicy
 from ding.envs.manager.faults import Fault, Phase
 from ding.envs.manager.flight.recorder import FlightRecorder
@@ -272,7 +273,8 @@ class Supervisor:
 
     def _reset_failed(self, number: int, fault: Fault) -> None:
         slot, instance = self.instances[number]
-        if self.is_launching and fault.kind == "shape":
+        misfit = fault.kind == "shape" and not isinstance(fault.error, NoArrayError)
+        if self.is_launching and misfit:
             raise SpaceMisfitError(fault.told)
         if slot.instance is instance:
             self._note_flight(slot)

@@ -9,7 +9,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from select import PIPE_BUF
 from typing import Any
@@ -18,9 +18,9 @@ import numpy as np
 from gymnasium import spaces
 from threadpoolctl import threadpool_limits
 
-from ding.envs.base_env import not_a_timestep
 from ding.envs.manager.columns import obs_columns, stack_checked
-from ding.envs.manager.env_access import look_up
+from ding.envs.manager.env_access import close_quietly, look_up
+from ding.envs.manager.env_results import checked_step, is_number, is_plain
 from ding.envs.manager.faults import Phase, fault_of
 from ding.envs.manager.slot import seed_env
 from ding.envs.manager.workers.channel import (
@@ -42,7 +42,6 @@ from ding.envs.manager.workers.shared_block import (
     Fd,
     SharedBlock,
     row_writer,
-    write_reward,
 )
 from ding.utils.batch import take, tree_map
 
@@ -140,7 +139,7 @@ class EnvWorker:
             self._running[self._index] = -1
             with ExitStack() as stack:
                 for env in self._envs.values():
-                    stack.callback(_close_quietly, env)
+                    stack.callback(close_quietly, env)
 
     def _serve(self) -> bool:
         """Take the commands that were sent, or else do a reset; False after the last one."""
@@ -200,21 +199,18 @@ class EnvWorker:
 
     def _store(self, row: int, timestep: Any) -> bool:
         """Put a step into the shared block and announce it."""
-        if not isinstance(timestep, tuple) or len(timestep) != 4:
-            raise not_a_timestep(timestep)
+        if not (is_plain(timestep) and is_number(timestep[1]) and self._rewards_are_numbers):
+            timestep = checked_step(timestep, self._rewards.shape[1:])
         obs, reward, done, info = timestep
         if self._write_obs is not None:
             self._write_obs(row, obs)
         else:
             stack_checked(self._columns, [obs])
-        if type(reward) is float and reward == reward and self._rewards_are_numbers:
-            self._rewards[row] = reward
-        else:
-            write_reward(self._rewards, row, reward)
+        self._rewards[row] = reward
         done = bool(done)
         if self._write_obs is None:
             self._flags[row] = flags_of(done, info)
-            self._send(Answer.STEP_WITH, row, pickle.dumps((obs, pickled_info(info or {}))))
+            self._send(Answer.STEP_WITH, row, pickle.dumps((obs, pickled_info(info))))
         elif info:
             self._store_info(row, done, info)
         else:
@@ -288,7 +284,7 @@ class EnvWorker:
         self._setups[row] = setup
         if setup.renew and row in self._envs:
             self._begin(Phase.MAKE, row)
-            _close_quietly(self._envs.pop(row))
+            close_quietly(self._envs.pop(row))
         if setup.seed is not None:
             self._seeds[row] = (setup.seed, setup.dynamic_seed)
 
@@ -350,8 +346,3 @@ _HANDLERS: dict[int, Callable[[EnvWorker, int, bytes], None]] = {
     Command.PREPARE: EnvWorker._prepare,
     Command.CALL: EnvWorker._call,
 }
-
-
-def _close_quietly(env: Any) -> None:
-    with suppress(Exception):  # A broken env need not close well.
-        env.close()
