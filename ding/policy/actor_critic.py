@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from ding.policy.acting import acting_model
-from ding.policy.actions import ActionKind, action_kind, masked_logits
+from ding.policy.actions import ACTION_KINDS, ActionKind, action_kind, masked_logits
 from ding.policy.base import Policy
 from ding.policy.config import CollectConfig, PolicyConfig
 from ding.rl_utils.adder import terminated
@@ -64,6 +64,10 @@ class ActorCriticPolicy(Policy):
     def _actions(self) -> ActionKind:
         return action_kind(self.cfg.action_space, self.cfg.model.get("action_shape"))
 
+    @property
+    def _takes_whole_action(self) -> bool:
+        return self._actions is ACTION_KINDS["discrete"]
+
     def _init_acting(self) -> None:
         self._return_scale = RunningScale()
         self.acting_parts["return_scale"] = self._return_scale
@@ -88,6 +92,8 @@ class ActorCriticPolicy(Policy):
     def _prepared(self, data: Sequence[Any]) -> Batch:
         """Samples as collecting makes them; also of plain steps in order, as users bring them."""
         columns = columns_of(data)
+        if self._lacks(columns):
+            columns = self._columns(data)
         if "done" not in columns or "reward" not in columns or not self._lacks(columns):
             return columns
         steps = {"truncated": np.zeros(length(columns), dtype=bool), **columns}
