@@ -41,6 +41,14 @@ def check_on_policy(cfg: PolicyConfig, name: str) -> None:
             raise ConfigError(f"policy.{key} has no effect in on-policy {name}; leave it out")
     if cfg.nstep != 1:
         raise ConfigError(f"policy.nstep has no effect in {name}; leave it out")
+    updates = cfg.learn.update_per_collect
+    if updates != 1:
+        epochs = [key for key in vars(cfg.learn) if key.endswith("epoch_per_collect")]
+        instead = f"set policy.learn.{epochs[0]}" if epochs else "leave it out"
+        raise ConfigError(
+            f"policy.learn.update_per_collect = {updates} has no effect in on-policy {name}, which "
+            f"learns from every collect once; {instead}"
+        )
     n_sample, batch_size = cfg.collect.n_sample, cfg.learn.batch_size
     if n_sample is not None and n_sample < batch_size:
         raise ConfigError(
