@@ -1,4 +1,4 @@
-# `make train` trains CartPole, `make test` checks everything. Both build .venv first.
+# `make train` trains CartPole, `make test` checks everything, `make quick` what changed. All build .venv first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -10,8 +10,9 @@ LEDGER_STAMP := .venv/.installed-ledger
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 SOURCES := ding dizoo tests $(wildcard benchmarks ledger)
 SEED ?= 0
+BASE ?= main
 
-.PHONY: help train test test-compile test-cluster lint bench ledger ledger-check check clean
+.PHONY: help train test quick test-compile test-cluster lint bench ledger ledger-check check clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -37,6 +38,13 @@ test: export OMP_NUM_THREADS = 1
 test: export MPLBACKEND = Agg
 test: lint  ## format, lint, types and tests with coverage
 	$(BIN)/python -m pytest -n 2 --cov=ding --cov-report=term:skip-covered --cov-fail-under=90 </dev/null
+
+quick: export OMP_NUM_THREADS = 1
+quick: export MPLBACKEND = Agg
+quick: lint  ## lint, types and the quick tests of what differs from main; BASE=REV for another
+	@tests=$$($(BIN)/python tests/quick/changed.py $(BASE)) || exit 1; \
+	if [ -z "$$tests" ]; then echo "no test is of what changed"; else \
+	  $(BIN)/python -m pytest -n 2 -m "not slow and not learning and not compiles" $$tests </dev/null || [ $$? = 5 ]; fi
 
 test-compile: export DING_COMPILE_TESTS = 1
 test-compile: $(STAMP)  ## compiled updates of every algorithm against eager ones; takes long

@@ -17,6 +17,7 @@ from ding.config.merge import merge
 from ding.config.schema import REQUIRED, Leaf, Schema, Section
 from ding.config.text import PlainData
 from ding.utils.checkpoint import whole_file
+from ding.utils.checksum import with_checksum, without_checksum
 from ding.utils.errors import ConfigError
 
 _FORM: Schema = {
@@ -51,7 +52,7 @@ def save_pickled(path: str | Path, data: Mapping[str, Any]) -> None:
             "by the path of its file"
         )
     with whole_file(path) as file:
-        file.write(raw)
+        file.write(with_checksum(raw))
 
 
 def load_pickled(path: str | Path) -> dict[str, Any]:
@@ -59,6 +60,7 @@ def load_pickled(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     raw = _read(path)
     try:
+        raw = without_checksum(raw)
         _look_through(raw, path)
         content = _PlainUnpickler(BytesIO(raw)).load()
     except ConfigError:

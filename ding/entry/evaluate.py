@@ -15,6 +15,7 @@ from ding.pipeline.run import ConfigLike, read_input
 from ding.pipeline.spaces import fit_model_to_env
 from ding.pipeline.state import runs_of
 from ding.policy import Policy, create_policy
+from ding.policy.modes import CollectMode, EvalMode
 from ding.utils.batch import Rows, columns_of, concat, take
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint
 from ding.utils.errors import CheckpointError
@@ -57,9 +58,7 @@ def evaluate(
     """The same with the returns of all episodes."""
     cfg, env, policy = _prepared(input_cfg, seed, env_setting, model, evaluating=True)
     with env:
-        if state_dict is None:
-            state_dict = load_checkpoint(_checkpoint_path(cfg, load_path))
-        policy.eval_mode.load_state_dict(dict(state_dict))
+        _load(policy, policy.eval_mode, state_dict, cfg, load_path)
         if replay_path is not None:
             env.enable_save_replay(str(replay_path))
         with create_serial_evaluator(
@@ -81,9 +80,7 @@ def collect_demo_data(  # noqa: PLR0913 (established signature)
     """Let a trained policy collect samples; they are saved and returned."""
     cfg, env, policy = _prepared(input_cfg, seed, env_setting, model, evaluating=False)
     with env:
-        if state_dict is None:
-            state_dict = load_checkpoint(_checkpoint_path(cfg, state_dict_path))
-        policy.collect_mode.load_state_dict(dict(state_dict))
+        _load(policy, policy.collect_mode, state_dict, cfg, state_dict_path)
         # Demonstrations show what was learned: explore as little as the policy ever does.
         kwargs = policy.command_mode.get_setting_collect({"learner_step": 0, "envstep": 10**10})
         with create_serial_collector(
@@ -130,6 +127,28 @@ def _prepared(
         fit_model_to_env(cfg.policy, env)
     field = ["eval"] if evaluating else ["collect", "command"]
     return cfg, env, create_policy(cfg.policy, model=model, enable_field=field)
+
+
+def _load(
+    policy: Policy,
+    mode: EvalMode | CollectMode,
+    state_dict: Mapping[str, Any] | None,
+    cfg: Any,
+    path: str | Path | None,
+) -> None:
+    """Load the weights given, or else those of a checkpoint, and see whether they are numbers."""
+    source = "the state_dict"
+    if state_dict is None:
+        found = _checkpoint_path(cfg, path)
+        source, state_dict = f"checkpoint '{found}'", load_checkpoint(found)
+    mode.load_state_dict(dict(state_dict))
+    bad = policy.acting_parts.not_finite()
+    if bad:
+        more = f" and {len(bad) - 1} more" if bad[1:] else ""
+        raise CheckpointError(
+            f"{source} has NaN or infinite weights ({bad[0]}{more}): the training had diverged "
+            "when it was saved; use an older checkpoint"
+        )
 
 
 def _checkpoint_path(cfg: Any, given: str | Path | None) -> Path:

@@ -42,6 +42,16 @@ class ActingParts(dict[str, ActingPart]):
         """A copy, which does not change with the next update."""
         return ActingState(version, tree_map(_owned, self.state_dict()))
 
+    def not_finite(self) -> list[str]:
+        """Names of weights with NaN or infinite numbers; other tensors may be infinite."""
+        return [
+            f"{part_name}.{name}"
+            for part_name, part in self.items()
+            if isinstance(part, nn.Module)
+            for name, tensor in part.state_dict(keep_vars=True).items()
+            if tensor.isnan().any() or (tensor.requires_grad and tensor.isinf().any())
+        ]
+
     def load(self, state: ActingState) -> None:
         missing = self.keys() - state.parts.keys()
         if missing:

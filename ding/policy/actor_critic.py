@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from ding.policy.acting import acting_model
-from ding.policy.actions import ActionKind, action_kind, masked_logits
+from ding.policy.actions import ACTION_KINDS, ActionKind, action_kind, masked_logits
 from ding.policy.base import Policy
 from ding.policy.config import CollectConfig, PolicyConfig
 from ding.rl_utils.adder import terminated
@@ -41,6 +41,14 @@ def check_on_policy(cfg: PolicyConfig, name: str) -> None:
             raise ConfigError(f"policy.{key} has no effect in on-policy {name}; leave it out")
     if cfg.nstep != 1:
         raise ConfigError(f"policy.nstep has no effect in {name}; leave it out")
+    updates = cfg.learn.update_per_collect
+    if updates != 1:
+        epochs = [key for key in vars(cfg.learn) if key.endswith("epoch_per_collect")]
+        instead = f"set policy.learn.{epochs[0]}" if epochs else "leave it out"
+        raise ConfigError(
+            f"policy.learn.update_per_collect = {updates} has no effect in on-policy {name}, which "
+            f"learns from every collect once; {instead}"
+        )
     n_sample, batch_size = cfg.collect.n_sample, cfg.learn.batch_size
     if n_sample is not None and n_sample < batch_size:
         raise ConfigError(
@@ -63,6 +71,10 @@ class ActorCriticPolicy(Policy):
     @cached_property
     def _actions(self) -> ActionKind:
         return action_kind(self.cfg.action_space, self.cfg.model.get("action_shape"))
+
+    @property
+    def _takes_whole_action(self) -> bool:
+        return self._actions is ACTION_KINDS["discrete"]
 
     def _init_acting(self) -> None:
         self._return_scale = RunningScale()
@@ -88,6 +100,8 @@ class ActorCriticPolicy(Policy):
     def _prepared(self, data: Sequence[Any]) -> Batch:
         """Samples as collecting makes them; also of plain steps in order, as users bring them."""
         columns = columns_of(data)
+        if self._lacks(columns):
+            columns = self._columns(data)
         if "done" not in columns or "reward" not in columns or not self._lacks(columns):
             return columns
         if "log_prob" in columns:  # samples whose rewards were replaced

@@ -21,7 +21,7 @@ from ding.policy.config import PolicyConfig, check_buffer
 from ding.policy.modes import CollectMode, CommandMode, EvalMode, LearnMode, single_steps
 from ding.policy.normaliser import Normalisers, Statistics
 from ding.policy.replay_columns import learnable
-from ding.rl_utils.adder import terminated
+from ding.policy.user_rows import has_agents, with_discount, with_plain_numbers
 from ding.torch_utils.lr_schedule import LrSchedule
 from ding.utils.batch import Batch, Rows, columns_of, tree_map
 from ding.utils.data.collate_fn import as_tensor
@@ -285,13 +285,11 @@ class Policy:
         return Rows(kept)
 
     def _reset_learn(self, data_id: list[int] | None = None) -> None:
-        """Only recurrent policies have something to forget."""
+        """Only recurrent policies have something to forget; so of the next two."""
 
-    def _reset_collect(self, data_id: list[int] | None = None) -> None:
-        """Only recurrent policies have something to forget."""
+    def _reset_collect(self, data_id: list[int] | None = None) -> None: ...
 
-    def _reset_eval(self, data_id: list[int] | None = None) -> None:
-        """Only recurrent policies have something to forget."""
+    def _reset_eval(self, data_id: list[int] | None = None) -> None: ...
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr", "total_loss"]
@@ -359,9 +357,24 @@ class Policy:
 
     # --- for algorithms ------------------------------------------------------------------------
 
+    def _columns(self, data: Sequence[Any]) -> Batch:
+        """Samples as columns, one number per row as (B,)."""
+        whole = self._takes_whole_action
+        return with_plain_numbers(columns_of(data), whole_action=whole, obs_shape=self._obs_shape)
+
+    @property
+    def _obs_shape(self) -> Any:
+        """Of one observation, as far as the config says it."""
+        return self._cfg.get("model", {}).get("obs_shape")
+
+    @property
+    def _takes_whole_action(self) -> bool:
+        """Whether an action is one whole number."""
+        return self.action_kinds == ("discrete",)
+
     def _batch(self, data: Sequence[Any]) -> Batch:
         """Samples as a batch of tensors on the device, with `weight` if the config asks for it."""
-        columns = columns_of(data)
+        columns = self._columns(data)
         if "replay_unique_id" in columns:
             columns = learnable(columns, weighted=self._cfg.get("priority_IS_weight", False))
         if self._normalisers.parts:
@@ -373,23 +386,8 @@ class Policy:
         return tree_map(lambda leaf: _to_gpu(as_tensor(leaf), self._device), columns)
 
     def _with_discount(self, columns: Batch) -> Batch:
-        """Add `discount` to samples without it: what users bring, and single steps of replay.
-
-        Established rows have a reward for each of `nstep` steps, and their `value_gamma`.
-        """
-        if "episode_id" in columns and self.cfg.nstep > 1:
-            raise ConfigError(
-                f"policy.nstep = {self.cfg.nstep}, but the samples are single steps; draw them "
-                f"from a buffer with nstep = {self.cfg.nstep} and discount_factor = "
-                f"{self.cfg.discount_factor} (compile_config sets both)"
-            )
-        reward = columns["reward"]
-        if "value_gamma" in columns and reward.ndim == 2:
-            powers = np.power(self.cfg.discount_factor, np.arange(self.cfg.nstep))
-            reward = (reward @ powers).astype(np.float32)
-        over = terminated(columns, self.cfg.learn.ignore_done)
-        gamma = columns.get("value_gamma", np.float32(self.cfg.discount_factor**self.cfg.nstep))
-        return {**columns, "reward": reward, "discount": ~over * gamma}
+        """Add `discount` to samples without it: what users bring, and single steps of replay."""
+        return with_discount(columns, self.cfg, has_agents(columns.get("obs"), self._obs_shape))
 
     @property
     def rng(self) -> np.random.Generator:

@@ -82,6 +82,7 @@ class NGUConfig(R2D2Config):
 class NGUPolicy(R2D2Policy):
     config_class = NGUConfig
     keeps_to_masks = False
+    sequence_columns = (*R2D2Policy.sequence_columns, "beta", *_OBS_KEYS[1:], "reward_extrinsic")
     cfg: NGUConfig
 
     @classmethod

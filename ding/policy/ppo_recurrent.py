@@ -10,7 +10,7 @@ the first step of each. Letters in shapes: T steps of a sequence, S sequences, B
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,7 +22,8 @@ from ding.policy.actor_critic import ActorCriticPolicy, ends_of
 from ding.policy.config import at_least, one_of, unused
 from ding.policy.ppo import PPOConfig, PPOLearnConfig, PPOPolicy, ppo_loss
 from ding.policy.recurrent import RecurrentPolicy, stored_state, with_last_obs, with_state
-from ding.utils.batch import Batch, ByEnv, Rows, stacked_of, take, tree_map
+from ding.policy.user_rows import check_columns
+from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of, take, tree_map
 from ding.utils.errors import ConfigError
 
 
@@ -54,6 +55,12 @@ class PPORecurrentConfig(PPOConfig):
             )
 
 
+_NOT_ACTED = (
+    "PPORecurrentPolicy learns from steps with the state that each was acted from; train on what a "
+    "collector returns, or keep 'prev_state' of what collect_mode.forward returns"
+)
+
+
 class Sequences(NamedTuple):
     """Positions of sequences in the flat steps, (S, T) each; padding repeats the last step."""
 
@@ -83,6 +90,11 @@ class PPORecurrentPolicy(RecurrentPolicy, PPOPolicy):
         return "recurrent_vac"
 
     # --- learning ------------------------------------------------------------------------------
+
+    def _prepared(self, data: Sequence[Any]) -> Batch:
+        columns = columns_of(data)
+        check_columns(columns, ("prev_state",), _NOT_ACTED)
+        return super()._prepared(Rows(columns))
 
     def _check_size(self, columns: Batch, unit: str = "sequences") -> None:
         super()._check_size({"row": self._sequences(columns).row}, unit)

@@ -9,7 +9,7 @@ sequences of them. Letters in shapes: T steps of a sequence, B batch, N envs, A 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -28,15 +28,21 @@ from ding.policy.recurrent import (
     with_last_obs,
     with_state,
 )
+from ding.policy.user_rows import check_columns
 from ding.rl_utils.adder import terminated
 from ding.rl_utils.td import at_action, sequence_returns
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
-from ding.utils.batch import Batch, ByEnv, stacked_of, take, tree_map
+from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of, take, tree_map
 from ding.utils.errors import ConfigError
 from ding.utils.registry import BUFFER_REGISTRY
 
 # Share of the largest error (and not the mean one) in the priority of a sequence.
 _ETA = 0.9
+_NOT_SEQUENCES = (
+    "{} learns from sequences of steps and what was remembered before them, not from plain steps; "
+    "push what a collector returns into a replay buffer of the type 'sequence' and train on what "
+    "its sample() returns"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +90,8 @@ class R2D2Config(DQNConfig):
 
 class R2D2Policy(RecurrentPolicy, DQNPolicy):
     config_class: ClassVar[type] = R2D2Config
+    sequence_columns: ClassVar[tuple[str, ...]] = ("mask", "begins", "prev_state")
+    """What sequences have besides the columns of plain steps."""
     cfg: R2D2Config
 
     @staticmethod
@@ -108,6 +116,11 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
         return "drqn"
 
     # --- learning ------------------------------------------------------------------------------
+
+    def _batch(self, data: Sequence[Any]) -> Batch:
+        columns = columns_of(data)
+        check_columns(columns, self.sequence_columns, _NOT_SEQUENCES.format(type(self).__name__))
+        return super()._batch(Rows(columns))
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         mask = batch["mask"].T > 0  # (T, B): steps that exist

@@ -23,6 +23,8 @@ from ding.utils.batch import Batch, tree_map
 
 
 class R2D2GTrXLPolicy(R2D2Policy):
+    sequence_columns = ("mask", "begins")
+
     @classmethod
     def _model_name(cls, policy_cfg: Mapping[str, Any]) -> str:
         return "gtrxldqn"

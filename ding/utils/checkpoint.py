@@ -7,11 +7,12 @@ import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from ding.utils.batch import tree_map
+from ding.utils.checksum import SummingWriter, check_file
 from ding.utils.errors import CheckpointError
 
 _NUMPY = "__ndarray__"
@@ -40,7 +41,9 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     import torch
 
     with whole_file(path) as file:
-        torch.save(_pack(state), file)
+        writer = SummingWriter(file)
+        torch.save(_pack(state), cast("BinaryIO", writer))
+        writer.close()
 
 
 def load_checkpoint(
@@ -53,6 +56,7 @@ def load_checkpoint(
     if not path.is_file():
         raise CheckpointError(f"no checkpoint at '{path}'; give the path of a .pth.tar file")
     try:
+        check_file(path)
         state = torch.load(path, map_location=device, weights_only=True)
     except Exception as e:  # A foreign file can break the reader in any way.
         reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__

@@ -166,6 +166,16 @@ REFUSED = [
     ("sac", {"policy.learn.learning_rate": 0.1}, "learning_rate = 0.1 has no effect here; set"),
     ("discrete_sac", {"policy.learn.learning_rate": 0.1}, "learning_rate = 0.1 has no effect"),
     ("sqn", {"policy.learn.learning_rate": 0.1}, "set policy.learn.learning_rate_q"),
+    (
+        "ppo",
+        {"policy.learn.update_per_collect": 5},
+        "update_per_collect = 5 has no effect in on-policy PPO, which learns from every collect "
+        "once; set policy.learn.epoch_per_collect",
+    ),
+    ("pg", {"policy.learn.update_per_collect": 2}, "in on-policy PG, which learns from every"),
+    ("a2c", {"policy.learn.update_per_collect": 2}, "on-policy A2C"),
+    ("ppg", {"policy.learn.update_per_collect": 2}, "set policy.learn.actor_epoch_per_collect"),
+    ("ppo_recurrent", {"policy.learn.update_per_collect": 2}, "on-policy PPO"),
     ("acer", {"policy.learn.learning_rate": 0.1}, "set policy.learn.learning_rate_actor and"),
 ]
 

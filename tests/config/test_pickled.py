@@ -51,6 +51,22 @@ def test_what_is_written_is_read(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def test_a_changed_bit_is_refused(path: Path) -> None:
+    save_pickled(path, GOOD)
+    content = path.read_bytes()
+    for bit in range(0, 8 * len(content), 3):
+        raw = bytearray(content)
+        raw[bit // 8] ^= 1 << bit % 8
+        assert "write it again" in refused(bytes(raw), path)
+
+
+def test_a_file_without_a_checksum_is_read_and_pickle_reads_one_with_it(path: Path) -> None:
+    path.write_bytes(pickle.dumps(WHOLE, protocol=4))
+    assert load_pickled(path) == GOOD
+    save_pickled(path, GOOD)
+    assert pickle.loads(path.read_bytes()) == WHOLE
+
+
 def test_easydicts_and_numpy_scalars_become_plain(path: Path) -> None:
     main = EasyDict(a=dict(b=[dict(c=1)]), f=np.float32(0.5), i=np.int64(2), t=np.bool_(True))
     save_pickled(path, changed(main_config=main))

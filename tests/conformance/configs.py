@@ -51,6 +51,8 @@ def config_of(cell: Cell, n_step: int = 16, **env: Any) -> list[dict[str, Any]]:
     if default.on_policy and "learn_unroll_len" in default:
         n_sample //= _UNROLL  # a batch counts sequences, a collect steps
     policy["learn"] = dict(batch_size=n_sample // 2, **_known(_LEARN, default.learn))
+    if default.on_policy:
+        policy["learn"].pop("update_per_collect")
     if default.learn.get("target_theta", 0.0) is None:
         policy["learn"]["target_update_freq"] = 3  # several times in a run
     policy["eval"] = dict(evaluator=dict(eval_freq=4))

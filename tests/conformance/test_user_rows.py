@@ -16,10 +16,18 @@ from ding.envs import BaseEnvManager
 from ding.pipeline.spaces import fit_model_to_env
 from ding.policy import Policy, create_policy
 from ding.utils.batch import Rows, columns_of, stack
+from ding.utils.errors import ConfigError
+from ding.utils.seed import set_pkg_seed
 
 N = 64
-OF_SEQUENCES = ("r2d2", "r2d2_gtrxl", "ngu", "ppo_recurrent")
-"""They learn from states that only acting knows."""
+OF_SEQUENCES = {
+    "r2d2": r"lack mask, begins, prev_state: .*'sequence'",
+    "r2d2_gtrxl": r"lack mask, begins: .*'sequence'",
+    "ngu": r"lack mask, begins, prev_state, beta, .*, reward_extrinsic: .*'sequence'",
+    "ppo_recurrent": r"lack prev_state: .*collector",
+}
+"""They learn from states that only acting knows: what they say without."""
+OF_STEPS = [name for name in CLAIMS if name not in OF_SEQUENCES]
 
 
 def played(algorithm: str) -> tuple[Policy, list[dict[str, Any]]]:
@@ -41,7 +49,7 @@ def played(algorithm: str) -> tuple[Policy, list[dict[str, Any]]]:
     return create_policy(cfg.policy), rows
 
 
-@pytest.mark.parametrize("algorithm", [name for name in CLAIMS if name not in OF_SEQUENCES])
+@pytest.mark.parametrize("algorithm", OF_STEPS)
 def test_rows_as_the_documents_show_them(algorithm: str) -> None:
     policy, rows = played(algorithm)
     before = [p.detach().clone() for p in policy._model.parameters()]
@@ -50,6 +58,38 @@ def test_rows_as_the_documents_show_them(algorithm: str) -> None:
     assert all(np.isfinite(float(loss)) for loss in losses)
     after = list(policy._model.parameters())
     assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def boxed(value: Any, form: str, i: int) -> Any:
+    """A number in the other forms that rows have it in."""
+    if isinstance(value, dict):
+        return {k: boxed(v, form, i) if k == "action_type" else v for k, v in value.items()}
+    if np.ndim(value):
+        return value
+    tensor = torch.as_tensor(np.asarray(value))
+    return tensor.reshape(1) if form == "axis" or i % 2 else tensor
+
+
+@pytest.mark.parametrize("algorithm", OF_STEPS)
+def test_numbers_with_an_axis_of_their_own_are_the_same_numbers(algorithm: str) -> None:
+    losses = []
+    for form in (None, "axis", "mixed"):
+        set_pkg_seed(0)
+        policy, rows = played(algorithm)
+        if form:
+            names = ("action", "reward", "done")
+            more = [{k: boxed(row[k], form, i) for k in names} for i, row in enumerate(rows)]
+            rows = [{**row, **other} for row, other in zip(rows, more, strict=True)]
+        output = policy.learn_mode.forward(rows)
+        losses.append(float((output if isinstance(output, dict) else output[0])["total_loss"]))
+    assert losses[1:] == pytest.approx([losses[0]] * 2, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", OF_SEQUENCES)
+def test_recurrent_policies_say_what_plain_rows_lack(algorithm: str) -> None:
+    policy, rows = played(algorithm)
+    with pytest.raises(ConfigError, match=OF_SEQUENCES[algorithm]):
+        policy.learn_mode.forward(rows)
 
 
 def test_rows_made_by_stacking_are_the_same_as_dicts() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from ding.entry import Run
 from ding.entry.cli import main
-from entry.configs import config_file
+from ding.utils.checkpoint import save_checkpoint
+from entry.configs import config_file, pair
 
 LIMIT = ["--train-iter", "3", "--env-step", "500"]
 
@@ -207,6 +210,18 @@ def test_bad_checkpoint(mode: str, name: str, capsys: Any, tmp_path: Path) -> No
     config = config_file(tmp_path)
     limit = LIMIT if mode == "serial" else []
     argv = ["-m", mode, "-c", str(config), "--load-path", str(path), *limit]
+    refused(argv, pattern, capsys, tmp_path)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers(value: float, capsys: Any, tmp_path: Path) -> None:
+    with Run(pair("dqn"), 0) as run:
+        state = deepcopy(run.policy.eval_mode.state_dict())
+    name = next(iter(state["model"]))
+    state["model"][name].view(-1)[0] = value
+    save_checkpoint(tmp_path / "diverged.pth.tar", state)
+    argv = ["-m", "eval", "-c", str(config_file(tmp_path)), "--load-path", "diverged.pth.tar"]
+    pattern = rf"'diverged\.pth\.tar'.*{re.escape(name)}.*an older checkpoint"
     refused(argv, pattern, capsys, tmp_path)
 
 

@@ -202,6 +202,7 @@ def await_words(modules: Modules, name: str, words: str, timeout: float = 60) ->
         time.sleep(0.2)
 
 
+@pytest.mark.slow
 def test_machines_join_and_die(directory: Path, modules: Modules) -> None:
     written = plan(directory, changes=LONG)
     on = ("-c", written)
@@ -220,7 +221,7 @@ def test_machines_join_and_die(directory: Path, modules: Modules) -> None:
         if c.status == "LISTEN"
     }
     assert addresses <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-    steps = await_ledger(modules, steps + 2000)
+    steps = await_ledger(modules, steps + 500)
     modules.node("collector0").kill()  # A whole machine, without a word.
     steps = await_ledger(modules, steps + 1000)
     modules.node("learner0").kill()
@@ -234,9 +235,11 @@ def test_machines_join_and_die(directory: Path, modules: Modules) -> None:
     steps = ledger()["env_steps"]
     modules.start("coordinator", "--module", "coordinator", "--resume", *on)
     assert await_ledger(modules, steps + 1000) > steps  # The others have joined the new one.
-    for name in ("collector0", "collector1", "learner0"):
+    machines = ("collector0", "collector1", "learner0")
+    for name in machines:
         modules.below(name)
         modules.running[name].terminate()
+    for name in machines:
         assert modules.wait(name, 40) == 0, modules.told()
     modules.running["coordinator"].send_signal(signal.SIGINT)
     assert modules.wait("coordinator", 30) == 130, modules.told()  # There is nobody to be saved.

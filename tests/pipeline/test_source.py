@@ -13,7 +13,7 @@ from ding.pipeline.source import CollectorSource
 from ding.policy import DQNPolicy
 from ding.worker import NaiveReplayBuffer, SampleCollector
 
-PIXELS = (4, 84, 84)
+PIXELS = (4, 40, 40)
 
 
 class Frames(BaseEnv):

@@ -162,7 +162,7 @@ def test_bad_settings_are_refused(cfg: dict[str, Any], message: str) -> None:
 def test_created_by_name_from_either_section() -> None:
     for cfg in ({"type": "rnd", **SMALL}, {"reward_model": {"type": "rnd", **SMALL}}):
         assert isinstance(create_reward_model(cfg, "cpu", None), RndRewardModel)
-    with pytest.raises(ConfigError, match=r"'reward_model.type' is missing; one of: icm, rnd"):
+    with pytest.raises(ConfigError, match=r"'reward_model.type' is missing; one of: .*rnd"):
         create_reward_model(SMALL)
     with pytest.raises(DingError, match="did you mean 'rnd'"):
         create_reward_model({"type": "rdn"})

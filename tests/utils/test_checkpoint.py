@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import random
+import zipfile
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +13,7 @@ import pytest
 import torch
 
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint
+from ding.utils.checksum import SummingWriter, with_checksum, without_checksum
 from ding.utils.errors import CheckpointError, DingError, nearest
 from ding.utils.log import WorkerLog, table
 from ding.utils.registry import POLICY_REGISTRY, REGISTRIES, Registry, class_of, import_names
@@ -75,6 +80,55 @@ def test_any_damage_is_a_checkpoint_error(tmp_path: Path) -> None:
             path.write_bytes(broken)
             with pytest.raises(CheckpointError, match=r"cannot read checkpoint|holds a"):
                 load_checkpoint(path)
+
+
+def flips(content: bytes, n: int) -> Iterator[bytes]:
+    """The content with one bit changed: anywhere, and everywhere in the last 40 bytes."""
+    rng = random.Random(0)
+    bits = 8 * len(content)
+    for bit in [rng.randrange(bits) for _ in range(n)] + list(range(bits - 320, bits)):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        yield bytes(changed)
+
+
+def test_a_changed_bit_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "x.pth.tar"
+    save_checkpoint(path, {"a": torch.arange(500.0), "b": np.arange(5), "c": "text", "d": 0.5})
+    for content in flips(path.read_bytes(), 100):
+        path.write_bytes(content)
+        with pytest.raises(CheckpointError, match=r"x\.pth\.tar.*use an older one") as caught:
+            load_checkpoint(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_torch_and_zip_read_what_is_saved(tmp_path: Path) -> None:
+    path = tmp_path / "x.pth.tar"
+    save_checkpoint(path, {"a": torch.arange(3), "n": 2})
+    assert torch.load(path, weights_only=True)["a"].tolist() == [0, 1, 2]
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        content = path.read_bytes()[:-12]
+        assert archive.comment == b"dingcrc1" + zlib.crc32(content).to_bytes(4, "little")
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_files_without_a_checksum_are_read(is_zip: bool, tmp_path: Path) -> None:
+    torch.save({"n": 2}, tmp_path / "x", _use_new_zipfile_serialization=is_zip)
+    assert load_checkpoint(tmp_path / "x") == {"n": 2}
+
+
+def test_a_writer_that_sums_what_comes_in_any_pieces() -> None:
+    content = bytes(range(256))
+    for sizes in ([256], [1] * 256, [22, 234], [21, 1, 200, 34], [0, 256]):
+        file, at = BytesIO(), 0
+        writer = SummingWriter(file)
+        for size in sizes:
+            writer.write(memoryview(content)[at : at + size])
+            at += size
+        writer.close()
+        assert file.getvalue() == with_checksum(content)
+        assert without_checksum(file.getvalue()) == content
 
 
 def test_nearest() -> None:

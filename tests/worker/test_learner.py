@@ -189,6 +189,41 @@ def test_nan_loss_names_its_cause(column: str | None, tmp_path: Any) -> None:
     assert load_checkpoint(tmp_path / "diverged_batch.pth.tar")["train_iter"] == 0
 
 
+def bad_rows() -> list[dict[str, Any]]:
+    return [{"obs": np.zeros(3), "reward": r, "info": {"x": None}} for r in (0.0, np.nan, 1.0)]
+
+
+BATCHES = {
+    "rows": (bad_rows(), "reward"),
+    "episodes": ([bad_rows(), bad_rows()[:1]], "reward"),
+    "episodes in columns": ([Rows({"x": np.array([1.0, np.inf]), "y": np.ones(2)})], "x"),
+    "columns of tensors": ({"x": torch.ones(2), "y": torch.tensor([torch.nan])}, "y"),
+    "rows of other keys": ([{"x": 1.0}, {"y": float("inf")}], "data"),
+    "of any length": ([{"x": np.ones(2)}, {"x": np.array([np.nan])}], "x"),
+    "one array": (np.array([np.nan]), "data"),
+}
+
+
+@pytest.mark.parametrize("kind", BATCHES)
+def test_nan_loss_of_any_data_is_diagnosed(kind: str, tmp_path: Any) -> None:
+    batch, column = BATCHES[kind]
+    pattern = rf"numbers in {column}\. The batch is in"
+    with (
+        learner_of(tmp_path, FakeMode(loss=float("nan"))) as learner,
+        pytest.raises(TrainingDivergedError, match=pattern),
+    ):
+        learner.train(batch)  # type: ignore[arg-type]
+    assert load_checkpoint(tmp_path / "diverged_batch.pth.tar", trusted=True)["train_iter"] == 0
+
+
+def test_nan_loss_of_data_that_cannot_be_saved(tmp_path: Any) -> None:
+    with (
+        learner_of(tmp_path, FakeMode(loss=float("nan"))) as learner,
+        pytest.raises(TrainingDivergedError, match="could not be saved"),
+    ):
+        learner.train([{"x": np.nan, "f": lambda: 0}])
+
+
 def test_misuse(tmp_path: Any) -> None:
     with pytest.raises(TypeError, match="learn_mode"):
         learner_of(tmp_path, dqn())

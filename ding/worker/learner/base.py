@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,12 +14,13 @@ from easydict import EasyDict
 
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
 from ding.torch_utils.lr_schedule import LrSchedule
-from ding.utils.batch import Rows, columns_of, tree_map
+from ding.utils.batch import Rows
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint
 from ding.utils.errors import DingError
 from ding.utils.log import WorkerLog
 from ding.utils.registry import LEARNER_REGISTRY, class_of
 from ding.worker.collector.recorder import attribute_of
+from ding.worker.learner.divergence import cause_in, columns_to_look_at
 from ding.worker.learner.hooks import LearnerHook, add_learner_hook, build_learner_hook_by_cfg
 
 
@@ -154,20 +156,17 @@ class BaseLearner:
         if not math.isfinite(loss):
             raise TrainingDivergedError(self._diagnosis(float(loss), data))
 
-    def _diagnosis(self, loss: float, data: Sequence[Any]) -> str:
-        columns = columns_of(data)
+    def _diagnosis(self, loss: float, data: Any) -> str:
+        columns = columns_to_look_at(data)
         path = Path(self.exp_name) / "diverged_batch.pth.tar"
-        save_checkpoint(path, {"batch": columns, "train_iter": self.train_iter})
-        bad = sorted(name for name, column in columns.items() if _has_nan(column))
-        cause = (
-            f"the batch has NaN or infinite numbers in {', '.join(bad)}"
-            if bad
-            else "the batch is finite, so the update blew up: lower the learning rate, set "
-            "policy.learn.grad_clip_type, or scale rewards and observations"
-        )
+        try:
+            save_checkpoint(path, {"batch": columns, "train_iter": self.train_iter})
+            where = f"The batch is in '{path}'"
+        except (OSError, TypeError, AttributeError, pickle.PicklingError) as error:
+            where = f"The batch could not be saved ({error})"  # what diverged matters more
         return (
-            f"total_loss is {loss} at train iter {self.train_iter}: {cause}. The batch is in "
-            f"'{path}'; the checkpoints in '{Path(self.exp_name) / 'ckpt'}' are from before"
+            f"total_loss is {loss} at train iter {self.train_iter}: {cause_in(columns)}. {where}; "
+            f"the checkpoints in '{Path(self.exp_name) / 'ckpt'}' are from before"
         )
 
     def merge_statistics(self, statistics: Mapping[str, Any]) -> None:
@@ -263,17 +262,6 @@ def _priority_info(priority: Any, data: Sequence[Any]) -> dict[str, Any]:
     names = ["replay_buffer_idx", "replay_unique_id"]
     found = {name: columns[name] for name in names if name in columns}
     return {"priority": priority, **found} if found else {}
-
-
-def _has_nan(column: Any) -> bool:
-    found = []
-
-    def look(leaf: Any) -> None:
-        if isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f":
-            found.append(not np.isfinite(leaf).all())
-
-    tree_map(look, column)
-    return any(found)
 
 
 def create_learner(cfg: Mapping[str, Any], **kwargs: Any) -> BaseLearner:

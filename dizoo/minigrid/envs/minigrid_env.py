@@ -67,6 +67,7 @@ class MiniGridEnv(DingEnvWrapper):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         merged = {**self.config, **(cfg or {})}
-        names = ("env_id", "flat_obs", "full_obs", "max_step")
-        make = partial(_make, *(merged.pop(name) for name in names))
-        super().__init__(make, merged)
+        make = partial(
+            _make, merged["env_id"], merged["flat_obs"], merged["full_obs"], merged["max_step"]
+        )
+        super().__init__(make, {**merged, "env_id": None})
