@@ -83,6 +83,23 @@ def _mountain_car(policy: str, name: str, limit: int) -> Task:
     return _task(folder, "mountain_car", policy, title, -110.0, limit, n_seed=3)
 
 
+def _deep_sea(policy: str, name: str, n_seed: int) -> Task:
+    title = f"{name}, deep sea of size 20"
+    return _task("toy.deep_sea", "deep_sea", policy, title, 0.98, 300_000, n_seed)
+
+
+def _sparse_car(policy: str, name: str, n_seed: int) -> Task:
+    title = f"{name}, MountainCar rewarded at the goal alone"
+    folder = "classic_control.mountain_car"
+    return _task(folder, "mountain_car_sparse", policy, title, 0.95, 200_000, n_seed)
+
+
+def _minigrid(env: str, policy: str, room: str, limit: int) -> Task:
+    names = {"ppo": "PPO", "rnd_ppo": "PPO with RND", "icm_ppo": "PPO with ICM"}
+    title = f"{names[policy]}, MiniGrid-{room}"
+    return _task("minigrid", f"minigrid_{env}", policy, title, 0.94, limit, n_seed=3)
+
+
 def _pong(policy: str, name: str, limit: int) -> Task:
     """Hours each; where the goal was not reached the limit is how far the stored training went."""
     return _task("atari", "pong", policy, f"{name}, Pong", 16.0, limit, n_seed=1)
@@ -150,6 +167,12 @@ TASKS = (
     _task("bitflip", "bitflip20", "her_dqn", "DQN with HER, 20 bits", 0.95, 1_500_000, n_seed=1),
     _task("toy.reach", "reach", "her_sac", "SAC with HER, Reach", -9.0, 15_000, n_seed=3),
     _task("toy.reach", "reach", "her_td3", "TD3 with HER, Reach", -9.0, 15_000, n_seed=3),
+    _deep_sea("rnd_dqn", "DQN with RND", n_seed=3),
+    _deep_sea("dqn", "DQN", n_seed=1),
+    _sparse_car("rnd_dqn", "DQN with RND", n_seed=3),
+    _sparse_car("dqn", "DQN", n_seed=1),
+    *(_minigrid("empty", policy, "Empty-8x8", 100_000) for policy in ("ppo", "rnd_ppo", "icm_ppo")),
+    *(_minigrid("doorkey", p, "DoorKey-6x6", 1_000_000) for p in ("ppo", "rnd_ppo", "icm_ppo")),
     _lander("ppo", "PPO", 1_000_000, n_seed=3),
     _lander("dqn", "DQN", 1_000_000, n_seed=3),
     _lander("rainbow", "Rainbow", 1_000_000, n_seed=3),
