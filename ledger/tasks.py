@@ -97,7 +97,7 @@ def _sparse_car(policy: str, name: str, n_seed: int) -> Task:
 def _minigrid(env: str, policy: str, room: str, limit: int) -> Task:
     names = {"ppo": "PPO", "rnd_ppo": "PPO with RND", "icm_ppo": "PPO with ICM"}
     title = f"{names[policy]}, MiniGrid-{room}"
-    return _task("minigrid", f"minigrid_{env}", policy, title, 0.94, limit, n_seed=3)
+    return _task("minigrid", f"minigrid_{env}", policy, title, 0.95, limit, n_seed=3)
 
 
 def _pong(policy: str, name: str, limit: int) -> Task:

@@ -94,6 +94,7 @@ def relabelling_parts(cfg: Any, env_setting: EnvSetting | None) -> dict[str, Any
     """What gives samples other goals or rewards, in the order in which it is applied."""
     parts: dict[str, Any] = {}
     her, reward_model = cfg.policy.other.get("her"), cfg.get("reward_model")
+    check_intrinsic(cfg.policy, reward_model or {})
     if her is not None:
         from ding.reward_model.her import HindsightGoals
 
@@ -121,4 +122,21 @@ def check_takes_other_rewards(policy_cfg: Any, section: str) -> None:
         raise ConfigError(
             f"config section '{section}': policy '{policy_cfg.type}' works out its targets when it "
             f"collects, so other rewards would come too late; use for example {instead}"
+        )
+
+
+def check_intrinsic(policy_cfg: Any, reward_model_cfg: Mapping[str, Any]) -> None:
+    """A column of intrinsic rewards and a policy that reads it go together."""
+    separate = reward_model_cfg.get("intrinsic_reward_type") == "new"
+    reads = policy_cfg.get("intrinsic") is not None
+    if separate and not reads:
+        raise ConfigError(
+            "reward_model.intrinsic_reward_type = 'new' gives a column that policy "
+            f"'{policy_cfg.type}' does not read; set policy.intrinsic = dict(weight=0.5) with "
+            "'ppo', or use 'add'"
+        )
+    if reads and not separate:
+        raise ConfigError(
+            "policy.intrinsic is for a reward model that gives intrinsic rewards apart; set "
+            "reward_model.intrinsic_reward_type = 'new'"
         )
