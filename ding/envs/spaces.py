@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from gymnasium import Space, spaces
 
+from ding.envs.agents import AgentsSpace
 from ding.utils.batch import tree_map
 from ding.utils.errors import DingError
 
 _FLOAT64 = np.dtype(np.float64)
-_LEAVES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+_LEAVES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, AgentsSpace)
 
 
 def check_supported(space: Space[Any], where: str) -> None:

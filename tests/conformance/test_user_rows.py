@@ -18,7 +18,7 @@ from ding.policy import Policy, create_policy
 from ding.utils.batch import Rows, columns_of, stack
 
 N = 64
-OF_SEQUENCES = ("r2d2", "r2d2_gtrxl", "ngu", "ppo_recurrent")
+OF_SEQUENCES = ("r2d2", "r2d2_gtrxl", "ngu", "ppo_recurrent", "qmix", "vdn", "idqn")
 """They learn from states that only acting knows."""
 
 
