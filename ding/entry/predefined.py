@@ -18,6 +18,7 @@ ZOO = {
     "penalty": "dizoo.matrix_games.config",
     "qtran_matrix": "dizoo.matrix_games.config",
     "two_step": "dizoo.matrix_games.config",
+    "simple_spread": "dizoo.petting_zoo.config",
     "bitflip": "dizoo.bitflip.config",
     "reach": "dizoo.toy.reach.config",
     "acrobot": "dizoo.classic_control.acrobot.config",

@@ -80,7 +80,9 @@ class QMix(nn.Module):
         lstm_type: str | None = "gru",
         activation: Activation = "relu",
         dueling: bool = False,
+        mixing_embed_dim: int | None = None,
     ) -> None:
+        """`mixing_embed_dim`: width of the mixer, by default the last of `hidden_size_list`."""
         super().__init__()
         self.agent_num = agent_num
         n_action = shape_of(action_shape, "action_shape")[0]
@@ -88,7 +90,7 @@ class QMix(nn.Module):
         self.mixer: Mixer | None = None
         if mixer is not None:
             name = mixer if isinstance(mixer, str) else "qmix" if mixer else "vdn"
-            embed = int(hidden_size_list[-1])
+            embed = int(mixing_embed_dim or hidden_size_list[-1])
             self.mixer = MIXER_REGISTRY.get(name)(agent_num, global_obs_shape, embed)
         if self.mixer is not None and self.mixer.needs_state:
             self._check_flat(global_obs_shape)
@@ -140,9 +142,11 @@ class QMix(nn.Module):
         elif single_step:
             action = action.unsqueeze(0)
         taken = logit.gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
-        output = {"total_q": self.team(taken, obs), "logit": logit, "action_mask": mask}
+        output = {"total_q": self.team(taken, obs), "logit": logit}
+        if mask is not None:
+            output["action_mask"] = mask
         if single_step:
-            output = {k: None if v is None else v[0] for k, v in output.items()}
+            output = {key: value[0] for key, value in output.items()}
         is_list = isinstance(given, (list, tuple)) and memory is not None
         return {**output, "next_state": _split(memory) if is_list else memory}
 
@@ -168,7 +172,9 @@ def _one_step(obs: Any) -> Any:
 
 def _joined(state: Any, size: int, x: Tensor) -> Tensor | None:
     """(B, A, S), of B lists of A entries where it is not that already."""
-    if state is None or isinstance(state, Tensor) or not size:
+    if state is None or not size:
+        return None
+    if isinstance(state, Tensor):
         return state
     zero = x.new_zeros(size)
     rows = [torch.stack([zero if one is None else one for one in agents]) for agents in state]
