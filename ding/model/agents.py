@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from ding.model.action_mask import masked
-from ding.model.encoder import Encoder, ObsShape, encoder_for, shape_of
+from ding.model.encoder import Encoder, ObsShape, encoder_for, shape_of, size_of
 from ding.model.head import discrete_head_for
 from ding.model.mixers import Mixer
-from ding.torch_utils.network import Activation
+from ding.torch_utils.network import Activation, TwinMLP, activation_of
 from ding.torch_utils.recurrent import Recurrent, get_lstm
 from ding.utils.errors import ConfigError
 from ding.utils.registry import MIXER_REGISTRY
@@ -62,6 +62,59 @@ class AgentQ(nn.Module):
         return torch.cat([part[0] for part in state.values()], dim=-1).view(*rows, -1)
 
 
+class SeparateAgentQ(nn.Module):
+    """The same with weights of its own for every agent, all agents in one batched product."""
+
+    def __init__(
+        self,
+        agent_num: int,
+        obs_shape: ObsShape,
+        n_action: int,
+        hidden_size_list: Sequence[int],
+        lstm_type: str | None = "gru",
+        activation: Activation = "relu",
+    ) -> None:
+        super().__init__()
+        if lstm_type not in ("gru", None):
+            raise ConfigError(
+                f"policy.model.lstm_type = '{lstm_type}': agents with weights of their own "
+                "(share_weights = False) have 'gru' or None"
+            )
+        size = int(hidden_size_list[-1])
+        inputs = size_of(obs_shape, "obs_shape")
+        self.encoder = TwinMLP([inputs, *hidden_size_list], activation, n_member=agent_num)
+        self.activation = activation_of(activation)
+        self.memory_size = 0 if lstm_type is None else size
+        if self.memory_size:
+            self.gates_of_input = TwinMLP([size, 3 * size], n_member=agent_num)
+            self.gates_of_memory = TwinMLP([size, 3 * size], n_member=agent_num)
+        self.head = TwinMLP([size, n_action], n_member=agent_num)
+
+    def forward(self, agent_state: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        n_step, batch, agent_num = agent_state.shape[:3]
+        flat = agent_state.reshape(n_step * batch, agent_num, -1).transpose(0, 1)
+        x = self.activation(self.encoder.each(flat))  # (A, T B, H)
+        if self.memory_size:
+            x, memory = self._remembered(x.view(agent_num, n_step, batch, -1), memory)
+        q = self.head.each(x).view(agent_num, n_step, batch, -1)
+        return q.permute(1, 2, 0, 3), memory
+
+    def _remembered(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor]:
+        """A gated recurrent unit, as in `nn.GRU`: (A, T, B, H) to (A, T B, H) and (B, A, H)."""
+        agent_num, n_step, batch, size = x.shape
+        h = x.new_zeros(agent_num, batch, size) if memory is None else memory.transpose(0, 1)
+        inputs = self.gates_of_input.each(x.flatten(1, 2)).view(agent_num, n_step, batch, -1)
+        steps = []
+        for gates in inputs.unbind(1):
+            of_input, of_memory = gates.chunk(3, -1), self.gates_of_memory.each(h).chunk(3, -1)
+            reset = (of_input[0] + of_memory[0]).sigmoid()
+            keep = (of_input[1] + of_memory[1]).sigmoid()
+            new = (of_input[2] + reset * of_memory[2]).tanh()
+            h = (1 - keep) * new + keep * h
+            steps.append(h)
+        return torch.stack(steps, dim=1).flatten(1, 2), h.transpose(0, 1)
+
+
 class QMix(nn.Module):
     """Agents whose values a mixer makes one of, https://arxiv.org/abs/1803.11485.
 
@@ -81,12 +134,23 @@ class QMix(nn.Module):
         activation: Activation = "relu",
         dueling: bool = False,
         mixing_embed_dim: int | None = None,
+        share_weights: bool = True,
     ) -> None:
         """`mixing_embed_dim`: width of the mixer, by default the last of `hidden_size_list`."""
         super().__init__()
         self.agent_num = agent_num
         n_action = shape_of(action_shape, "action_shape")[0]
-        self.agents = AgentQ(obs_shape, n_action, hidden_size_list, lstm_type, activation, dueling)
+        sizes = (obs_shape, n_action, hidden_size_list, lstm_type, activation)
+        self.agents: AgentQ | SeparateAgentQ
+        if share_weights:
+            self.agents = AgentQ(*sizes, dueling)
+        elif dueling:
+            raise ConfigError(
+                "policy.model.dueling = True: agents with weights of their own (share_weights = "
+                "False) have no dueling heads; leave one of them out"
+            )
+        else:
+            self.agents = SeparateAgentQ(agent_num, *sizes)
         self.mixer: Mixer | None = None
         if mixer is not None:
             name = mixer if isinstance(mixer, str) else "qmix" if mixer else "vdn"

@@ -48,9 +48,12 @@ def obs_of(batch: int = 5) -> dict[str, torch.Tensor]:
     }
 
 
-@pytest.mark.parametrize("lstm_type", ["gru", "normal", None])
-def test_established_forward(lstm_type: str | None) -> None:
-    net, obs = model(lstm_type=lstm_type), obs_of()
+@pytest.mark.parametrize(
+    ("lstm_type", "shared"),
+    [("gru", True), ("normal", True), (None, True), ("gru", False), (None, False)],
+)
+def test_established_forward(lstm_type: str | None, shared: bool) -> None:
+    net, obs = model(lstm_type=lstm_type, share_weights=shared), obs_of()
     first = net({"obs": obs, "prev_state": [[None, None]] * 5})
     assert first["logit"].shape == (5, 2, 3) and first["total_q"].shape == (5,)
     assert (first["logit"][:, 0, 0] < -1e6).all()
@@ -82,3 +85,25 @@ def test_a_mixer_says_what_it_lacks() -> None:
     with pytest.raises(DingError, match=r"unknown mixer 'qmixx'; did you mean 'qmix'"):
         model(mixer="qmixx")
     assert issubclass(SumMixer, Mixer)
+
+
+def test_agents_with_weights_of_their_own() -> None:
+    net, state = model(share_weights=False, mixer=None), torch.randn(4, 5, 2, 3)
+    memory = torch.randn(5, 2, 8)
+    q, after = net.values({"agent_state": state}, memory)
+    assert q.shape == (4, 5, 2, 3)
+    agents = net.agents
+    gru = torch.nn.GRU(8, 8)
+    for name, part in (("ih", agents.gates_of_input), ("hh", agents.gates_of_memory)):
+        getattr(gru, f"weight_{name}_l0").data = part.weights[0][1].T.contiguous()
+        getattr(gru, f"bias_{name}_l0").data = part.biases[0][1, 0]
+    x = F.relu(state[:, :, 1] @ agents.encoder.weights[0][1] + agents.encoder.biases[0][1, 0])
+    x, h = gru(x, memory[:, 1].unsqueeze(0).contiguous())
+    expected = x @ agents.head.weights[0][1] + agents.head.biases[0][1, 0]
+    torch.testing.assert_close(q[:, :, 1], expected)
+    torch.testing.assert_close(after[:, 1], h[0])
+    for settings in (dict(lstm_type="normal"), dict(dueling=True)):
+        with pytest.raises(
+            ConfigError, match=r"weights of their own \(share_weights = False\) have"
+        ):
+            model(share_weights=False, **settings)
