@@ -171,3 +171,11 @@ def test_a_mask_that_allows_nothing_is_an_error() -> None:
 def test_settings_that_exclude_each_other(learn: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         policy_of(QMIXPolicy, **learn)
+
+
+@pytest.mark.parametrize("optim_type", ["rmsprop", "adam"])
+def test_one_batch_can_be_learnt(optim_type: str) -> None:
+    """The weight of all values goes to where r + gamma Q' meets Q."""
+    policy = policy_of(VDNPolicy, optim_type=optim_type, learning_rate=0.01, weight_decay=0.0)
+    losses = [loss_of(policy, batch()) for _ in range(60)]
+    assert losses[-1] < 0.5 * losses[0]
