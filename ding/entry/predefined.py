@@ -14,6 +14,11 @@ from ding.utils.errors import DingError, nearest
 from ding.utils.registry import POLICY_REGISTRY
 
 ZOO = {
+    "climbing": "dizoo.matrix_games.config",
+    "penalty": "dizoo.matrix_games.config",
+    "qtran_matrix": "dizoo.matrix_games.config",
+    "two_step": "dizoo.matrix_games.config",
+    "simple_spread": "dizoo.petting_zoo.config",
     "bitflip": "dizoo.bitflip.config",
     "bitflip20": "dizoo.bitflip.config",
     "reach": "dizoo.toy.reach.config",

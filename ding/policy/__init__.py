@@ -34,6 +34,7 @@ from ding.policy.ppg import PPGConfig, PPGPolicy
 from ding.policy.ppo import PPOConfig, PPOPolicy
 from ding.policy.ppo_offpolicy import PPOOffPolicy, PPOOffPolicyConfig
 from ding.policy.ppo_recurrent import PPORecurrentConfig, PPORecurrentPolicy
+from ding.policy.qmix import IDQNPolicy, QMIXConfig, QMIXPolicy, VDNPolicy
 from ding.policy.qrdqn import QRDQNConfig, QRDQNPolicy
 from ding.policy.r2d2 import R2D2Config, R2D2Policy
 from ding.policy.r2d2_gtrxl import R2D2GTrXLPolicy
@@ -72,6 +73,7 @@ __all__ = [
     "EvalMode",
     "FQFConfig",
     "FQFPolicy",
+    "IDQNPolicy",
     "IMPALAConfig",
     "IMPALAPolicy",
     "IQNConfig",
@@ -100,6 +102,8 @@ __all__ = [
     "Policy",
     "PolicyConfig",
     "PolicyFactory",
+    "QMIXConfig",
+    "QMIXPolicy",
     "QRDQNConfig",
     "QRDQNPolicy",
     "R2D2Config",
@@ -116,6 +120,7 @@ __all__ = [
     "Statistics",
     "TD3Config",
     "TD3Policy",
+    "VDNPolicy",
     "create_policy",
     "get_policy_cls",
     "get_random_policy",

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ding.torch_utils.distributed import current
-from ding.torch_utils.optim import Adam
+from ding.torch_utils.optim import Adam, RMSprop
 from ding.utils.errors import ConfigError
 
 Result = tuple[Tensor, dict[str, Tensor]]
@@ -38,10 +38,14 @@ class GradientStep:
     """
 
     def __init__(
-        self, module: nn.Module, optimizer: Adam, loss: Loss, *, compiled: bool = False
+        self, module: nn.Module, optimizer: Adam | RMSprop, loss: Loss, *, compiled: bool = False
     ) -> None:
         self._optimizer, self._loss = optimizer, loss
-        self._compiled = CompiledStep(module, optimizer, loss) if compiled else None
+        self._compiled: CompiledStep | None = None
+        if compiled:
+            if not isinstance(optimizer, Adam):
+                raise ConfigError("a compiled update needs Adam; set policy.learn.compile = False")
+            self._compiled = CompiledStep(module, optimizer, loss)
 
     def __call__(self, batch: Any) -> Result:
         if self._compiled is not None:

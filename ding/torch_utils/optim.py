@@ -168,6 +168,12 @@ class RMSprop(torch.optim.RMSprop):
         super().__init__(params, lr, alpha, eps, weight_decay, momentum, centered)
         _limit(self, gradient_options)
 
+    def step_on(self, loss: Tensor) -> None:
+        """One step on the gradient of `loss`."""
+        self.zero_grad()
+        loss.backward()
+        self.step()
+
 
 def _limit(optimizer: torch.optim.Optimizer, options: dict[str, Any]) -> None:
     """Average and limit gradients before every step; their history is in the optimizer's state."""

@@ -96,6 +96,7 @@ _NO_VELOCITY = "dizoo.classic_control.cartpole.envs.no_velocity_env:NoVelocityEn
 _SPARSE_CAR = "dizoo.classic_control.mountain_car.envs.sparse_env:SparseMountainCarEnv"
 _PENDULUM = "dizoo.classic_control.pendulum.envs.pendulum_env:PendulumEnv"
 _GYM_HYBRID = "dizoo.gym_hybrid.envs.gym_hybrid_env:GymHybridEnv"
+_PETTING_ZOO = "ding.envs.pettingzoo_env:PettingZooEnv"
 _WRAPPER = "ding.envs.gym_env:DingEnvWrapper"
 
 ENV_REGISTRY = Registry(
@@ -112,6 +113,9 @@ ENV_REGISTRY = Registry(
         "lattice": "dizoo.toy.lattice.envs.lattice_env:LatticeEnv",
         "pendulum": _PENDULUM,
         "gym_hybrid": _GYM_HYBRID,
+        "matrix_game": "dizoo.matrix_games.envs.matrix_game_env:MatrixGameEnv",
+        "pettingzoo": _PETTING_ZOO,
+        "petting_zoo": _PETTING_ZOO,
         "ding_env_wrapper": _WRAPPER,
         "ding_env_wrapper_generated": _WRAPPER,
     },
@@ -184,6 +188,9 @@ POLICY_REGISTRY = Registry(
         "d4pg": "ding.policy.d4pg:D4PGPolicy",
         "pdqn": "ding.policy.pdqn:PDQNPolicy",
         "paddpg": "ding.policy.paddpg:PADDPGPolicy",
+        "qmix": "ding.policy.qmix:QMIXPolicy",
+        "vdn": "ding.policy.qmix:VDNPolicy",
+        "idqn": "ding.policy.qmix:IDQNPolicy",
     },
 )
 MODEL_REGISTRY = Registry(
@@ -212,7 +219,12 @@ MODEL_REGISTRY = Registry(
         "qac_dist": "ding.model.qac_dist:QACDIST",
         "hybrid_qac": "ding.model.hybrid:HybridQAC",
         "pdqn": "ding.model.hybrid:PDQN",
+        "qmix": "ding.model.agents:QMix",
     },
+)
+MIXER_REGISTRY = Registry(
+    "mixer",
+    {"qmix": "ding.model.mixers:MonotonicMixer", "vdn": "ding.model.mixers:SumMixer"},
 )
 BUFFER_REGISTRY = Registry(
     "buffer",
@@ -254,6 +266,7 @@ REGISTRIES: dict[str, Registry] = {
         ENV_WRAPPER_REGISTRY,
         POLICY_REGISTRY,
         MODEL_REGISTRY,
+        MIXER_REGISTRY,
         BUFFER_REGISTRY,
         LEARNER_REGISTRY,
         SERIAL_COLLECTOR_REGISTRY,

@@ -46,7 +46,9 @@ def config_of(cell: Cell, n_step: int = 16, **env: Any) -> list[dict[str, Any]]:
     if "action_space" in default and cell.action in claim.actions:
         several = cell.action == "multi_discrete"
         policy["action_space"] = "discrete" if several else cell.action
-    policy["collect"] = _collect(default.collect, n_step)
+    cls = get_policy_cls({"type": cell.algorithm})
+    single_steps = getattr(cls, "draws_sequences", False)
+    policy["collect"] = _collect(default.collect, n_step, single_steps)
     n_sample = policy["collect"].get("n_sample", n_step)
     if default.on_policy and "learn_unroll_len" in default:
         n_sample //= _UNROLL  # a batch counts sequences, a collect steps
@@ -85,9 +87,11 @@ def _known(small: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, An
     return {name: value for name, value in small.items() if name in default}
 
 
-def _collect(default: Mapping[str, Any], n_step: int) -> dict[str, Any]:
+def _collect(default: Mapping[str, Any], n_step: int, single_steps: bool) -> dict[str, Any]:
     if default["n_episode"] is not None:
         return dict(n_episode=n_step // 4)
+    if default["unroll_len"] > 1 and single_steps:
+        return dict(unroll_len=_UNROLL, n_sample=n_step)
     if default["unroll_len"] > 1:
         return dict(unroll_len=_UNROLL, n_sample=n_step // _UNROLL)
     return dict(n_sample=n_step)
@@ -96,7 +100,7 @@ def _collect(default: Mapping[str, Any], n_step: int) -> dict[str, Any]:
 def _model(cell: Cell, policy: Mapping[str, Any]) -> dict[str, Any]:
     """One size per layer; images have three convolutions first."""
     sizes = [4, 4, 4, 8] if cell.observation == "image" else [8]
-    small = {**_MODEL, "encoder_hidden_size_list": sizes}
+    small = {**_MODEL, "encoder_hidden_size_list": sizes, "hidden_size_list": sizes}
     valid = get_policy_cls({"type": cell.algorithm}).model_signature(policy)
     return _known(small, dict.fromkeys(valid or ()))
 

@@ -27,7 +27,8 @@ OF_SEQUENCES = {
     "ppo_recurrent": r"lack prev_state: .*collector",
 }
 """They learn from states that only acting knows: what they say without."""
-OF_STEPS = [name for name in CLAIMS if name not in OF_SEQUENCES]
+OF_AGENTS = ("qmix", "vdn", "idqn")
+OF_STEPS = [name for name in CLAIMS if name not in (*OF_SEQUENCES, *OF_AGENTS)]
 
 
 def played(algorithm: str) -> tuple[Policy, list[dict[str, Any]]]:
