@@ -100,6 +100,12 @@ def _minigrid(env: str, policy: str, room: str, limit: int) -> Task:
     return _task("minigrid", f"minigrid_{env}", policy, title, 0.95, limit, n_seed=3)
 
 
+def _spread(policy: str, name: str) -> Task:
+    """Joint env steps; returns are 3 G + C, of which `docs/multi_agent.md` tells."""
+    title = f"{name}, simple_spread with 3 agents"
+    return _task("petting_zoo", "simple_spread", policy, title, -65.0, 1_000_000, n_seed=3)
+
+
 def _pong(policy: str, name: str, limit: int) -> Task:
     """Hours each; where the goal was not reached the limit is how far the stored training went."""
     return _task("atari", "pong", policy, f"{name}, Pong", 16.0, limit, n_seed=1)
@@ -173,6 +179,8 @@ TASKS = (
     _sparse_car("dqn", "DQN", n_seed=1),
     *(_minigrid("empty", policy, "Empty-8x8", 100_000) for policy in ("ppo", "rnd_ppo", "icm_ppo")),
     *(_minigrid("doorkey", p, "DoorKey-6x6", 1_000_000) for p in ("ppo", "rnd_ppo", "icm_ppo")),
+    _spread("qmix", "QMIX"),
+    _spread("vdn", "VDN"),
     _lander("ppo", "PPO", 1_000_000, n_seed=3),
     _lander("dqn", "DQN", 1_000_000, n_seed=3),
     _lander("rainbow", "Rainbow", 1_000_000, n_seed=3),
