@@ -27,7 +27,7 @@ BELOW: dict[str, set[str]] = {
     "parallel": {"utils", "torch_utils", "policy", "envs", "worker", "pipeline"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
-        *("pipeline", "parallel"),
+        *("pipeline", "parallel", "data"),
     },
 }
 """Package to what it may import (besides itself)."""
@@ -88,7 +88,9 @@ NAMES = {
     "ding.data.buffer": "DequeBuffer BufferedData",
     "ding.config": """compile_config read_config read_config_with_system read_config_yaml
         save_config save_config_py save_config_yaml Config deep_merge_dicts""",
-    "ding.entry": """serial_pipeline serial_pipeline_onpolicy eval collect_demo_data""",
+    "ding.entry": """serial_pipeline serial_pipeline_onpolicy eval collect_demo_data
+        collect_episodic_demo_data episode_to_transitions episode_to_transitions_filter
+        offline_data_save_type""",
     "ding.entry.cli": "main",
     "ding.utils": """ENV_REGISTRY ENV_MANAGER_REGISTRY ENV_WRAPPER_REGISTRY POLICY_REGISTRY
         MODEL_REGISTRY BUFFER_REGISTRY LEARNER_REGISTRY SERIAL_COLLECTOR_REGISTRY

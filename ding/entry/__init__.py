@@ -1,6 +1,14 @@
 """Entries: from a config to a trained policy."""
 
-from ding.entry.evaluate import collect_demo_data, eval, evaluate, load_demo_data
+from ding.entry.demo import record
+from ding.entry.demo_data import (
+    collect_demo_data,
+    collect_episodic_demo_data,
+    episode_to_transitions,
+    episode_to_transitions_filter,
+    offline_data_save_type,
+)
+from ding.entry.evaluate import eval, evaluate
 from ding.entry.parallel import parallel_pipeline
 from ding.entry.reward_model import (
     serial_pipeline_reward_model_offpolicy,
@@ -12,10 +20,14 @@ from ding.pipeline.run import Run
 __all__ = [
     "Run",
     "collect_demo_data",
+    "collect_episodic_demo_data",
+    "episode_to_transitions",
+    "episode_to_transitions_filter",
     "eval",
     "evaluate",
-    "load_demo_data",
+    "offline_data_save_type",
     "parallel_pipeline",
+    "record",
     "serial_pipeline",
     "serial_pipeline_onpolicy",
     "serial_pipeline_reward_model_offpolicy",

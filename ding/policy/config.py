@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ding.torch_utils.lr_schedule import KINDS, UNITS, lr_factor
 from ding.utils.errors import ConfigError, nearest
@@ -90,6 +90,11 @@ class CollectConfig:
     """Whole episodes per collect; set this or n_sample."""
     unroll_len: int = 1
     """Steps per training sample; more than one only for recurrent policies."""
+    save_path: str | None = None
+    """Where `collect_demo_data` writes if it is not told."""
+    data_type: Literal["naive", "hdf5", "ding"] | None = None
+    """... and in which format: 'naive' (a pickle of rows), 'hdf5' (flat columns) or 'ding' (checked
+    files of ours); None: by the ending of the name, '.hdf5' is ours, anything else a pickle."""
     collector: dict[str, Any] = field(default_factory=dict)
     """Settings of the collector."""
 
