@@ -22,8 +22,10 @@ BELOW: dict[str, set[str]] = {
     "policy": {"utils", "torch_utils", "rl_utils", "model", "config", "envs"},
     "worker": {"utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs"},
     "data": {"utils", "config", "rl_utils", "worker"},
-    "reward_model": {"utils", "config", "torch_utils", "model", "policy", "envs", "worker"},
-    "pipeline": {"utils", "config", "policy", "envs", "worker", "reward_model"},
+    "reward_model": {
+        *("utils", "config", "torch_utils", "model", "policy", "envs", "worker", "data")
+    },
+    "pipeline": {"utils", "config", "policy", "envs", "worker", "data", "reward_model"},
     "parallel": {"utils", "torch_utils", "policy", "envs", "worker", "pipeline"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),

@@ -24,6 +24,7 @@ ZOO = {
     "reach": "dizoo.toy.reach.config",
     "acrobot": "dizoo.classic_control.acrobot.config",
     "cartpole": "dizoo.classic_control.cartpole.config",
+    "cartpole_fixed": "dizoo.classic_control.cartpole.config",
     "cartpole_no_velocity": "dizoo.classic_control.cartpole.config",
     "lattice": "dizoo.toy.lattice.config",
     "deep_sea": "dizoo.toy.deep_sea.config",

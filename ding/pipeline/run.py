@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -196,6 +196,7 @@ class Run:
             self.learner.load_checkpoint(load_path)
         self.learner.call_hook("before_run")
         if isinstance(self.batches, ReplayBatches):
+            self._learn_from(self.batches.draw(self.batches.pretrain, self.learner), [])
             for chunk in self.source.warm_up(self.cfg.policy.random_collect_size):
                 self.batches.add(chunk.samples, self.collector.envstep)
                 self.learner.merge_statistics(chunk.statistics)
@@ -221,11 +222,13 @@ class Run:
 
     def learn(self, collected: Collected) -> None:
         """Update the policy on what the new samples give to learn from."""
-        learner, envstep = self.learner, self.collector.envstep
-        batches = self.batches.after(collected.samples, envstep, learner)
-        statistics = [collected.statistics] if collected.statistics else []
-        on_policy = self.cfg.policy.on_policy
-        for priority_info in train_on(learner, batches, envstep, statistics, on_policy=on_policy):
+        batches = self.batches.after(collected.samples, self.collector.envstep, self.learner)
+        self._learn_from(batches, [collected.statistics] if collected.statistics else [])
+
+    def _learn_from(self, batches: Iterable[Any], statistics: Sequence[Any]) -> None:
+        envstep, on_policy = self.collector.envstep, self.cfg.policy.on_policy
+        updates = train_on(self.learner, batches, envstep, statistics, on_policy=on_policy)
+        for priority_info in updates:
             self.batches.feed_back(priority_info)
 
     # --- state ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from ding.policy.config import CollectConfig, EvalConfig, LearnConfig, OtherConf
 from ding.policy.d4pg import D4PGConfig, D4PGPolicy
 from ding.policy.ddpg import DDPGConfig, DDPGPolicy
 from ding.policy.discrete_sac import DiscreteSACPolicy
+from ding.policy.dqfd import DQFDConfig, DQFDPolicy
 from ding.policy.dqn import DQNConfig, DQNPolicy
 from ding.policy.factory import create_policy, get_policy_cls, register_policy
 from ding.policy.fqf import FQFConfig, FQFPolicy
@@ -66,6 +67,8 @@ __all__ = [
     "D4PGPolicy",
     "DDPGConfig",
     "DDPGPolicy",
+    "DQFDConfig",
+    "DQFDPolicy",
     "DQNConfig",
     "DQNPolicy",
     "DiscreteSACPolicy",

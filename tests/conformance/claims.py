@@ -28,6 +28,8 @@ class Claim:
     """Remembers what it saw earlier in the episode."""
     bootstraps: bool = True
     """Values the last observation of an episode that a limit cut off."""
+    demonstrated: bool = False
+    """Needs the steps of an expert."""
     env_wrapper: tuple[str, ...] = ()
     """Wrappers that its envs need."""
 
@@ -42,6 +44,7 @@ _UNTYPED = ("discrete", "multi_discrete", "continuous")
 CLAIMS: dict[str, Claim] = {
     "dqn": _DISCRETE,
     "averaged_dqn": _DISCRETE,
+    "dqfd": Claim(actions=("discrete",), masks=True, demonstrated=True),
     "c51": _DISCRETE,
     "qrdqn": _DISCRETE,
     "iqn": _DISCRETE,

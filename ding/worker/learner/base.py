@@ -259,9 +259,9 @@ class BaseLearner:
 def _priority_info(priority: Any, data: Sequence[Any]) -> dict[str, Any]:
     """What a prioritised buffer needs to find the samples again."""
     columns = data.columns if isinstance(data, Rows) else {}
-    names = ["replay_buffer_idx", "replay_unique_id"]
+    names = ["replay_buffer_idx", "replay_unique_id", "source"]
     found = {name: columns[name] for name in names if name in columns}
-    return {"priority": priority, **found} if found else {}
+    return {"priority": priority, **found} if "replay_unique_id" in found else {}
 
 
 def create_learner(cfg: Mapping[str, Any], **kwargs: Any) -> BaseLearner:
