@@ -39,6 +39,7 @@ from ding.policy.qmix import IDQNPolicy, QMIXConfig, QMIXPolicy, VDNPolicy
 from ding.policy.qrdqn import QRDQNConfig, QRDQNPolicy
 from ding.policy.r2d2 import R2D2Config, R2D2Policy
 from ding.policy.r2d2_gtrxl import R2D2GTrXLPolicy
+from ding.policy.r2d3 import R2D3Config, R2D3Policy
 from ding.policy.rainbow import RainbowConfig, RainbowPolicy
 from ding.policy.random_policy import PolicyFactory, get_random_policy
 from ding.policy.sac import SACConfig, SACPolicy
@@ -112,6 +113,8 @@ __all__ = [
     "R2D2Config",
     "R2D2GTrXLPolicy",
     "R2D2Policy",
+    "R2D3Config",
+    "R2D3Policy",
     "RainbowConfig",
     "RainbowPolicy",
     "SACConfig",

@@ -117,7 +117,9 @@ def of_expert(batch: Batch, like: Tensor) -> Tensor:
     """(B,) 1 for steps of an expert: drawn as its, or marked so by who made the samples."""
     if "source" in batch:
         return (batch["source"] == 1).to(like.dtype)
-    return batch["is_expert"].to(like.dtype) if "is_expert" in batch else torch.zeros_like(like)
+    if "is_expert" in batch:
+        return batch["is_expert"].to(like.dtype)
+    return torch.zeros(len(batch["reward"]), dtype=like.dtype, device=like.device)
 
 
 def margin_loss(q: Tensor, action: Tensor, margin: float) -> Tensor:

@@ -174,6 +174,7 @@ POLICY_REGISTRY = Registry(
         "bdq": "ding.policy.bdq:BDQPolicy",
         "dqfd": "ding.policy.dqfd:DQFDPolicy",
         "r2d2": "ding.policy.r2d2:R2D2Policy",
+        "r2d3": "ding.policy.r2d3:R2D3Policy",
         "r2d2_gtrxl": "ding.policy.r2d2_gtrxl:R2D2GTrXLPolicy",
         "ngu": "ding.policy.ngu:NGUPolicy",
         "a2c": "ding.policy.a2c:A2CPolicy",

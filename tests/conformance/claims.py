@@ -55,6 +55,7 @@ CLAIMS: dict[str, Claim] = {
     "sqn": _DISCRETE,
     "bdq": Claim(actions=("multi_discrete",)),
     "r2d2": Claim(actions=("discrete",), masks=True, recurrent=True),
+    "r2d3": Claim(actions=("discrete",), masks=True, recurrent=True, demonstrated=True),
     "r2d2_gtrxl": Claim(actions=("discrete",), masks=True, recurrent=True),
     "ngu": Claim(
         actions=("discrete",), recurrent=True, env_wrapper=("obs_plus_prev_action_reward",)

@@ -81,6 +81,30 @@ def test_a_resumed_run_goes_on_bit_for_bit(case: str, expert: str) -> None:
         assert np.array_equal(one, other)
 
 
+def test_sequences_of_an_expert_reach_a_recurrent_policy(expert: str) -> None:
+    made = config("r2d3", "run", expert, pretrain=3)
+    made[0]["policy"] |= dict(burnin_step=2, learn_unroll_len=4)
+    made[0]["policy"]["learn"] |= dict(batch_size=8)
+    policy = serial_pipeline(made, SEED, max_env_step=100)
+    assert policy.learn_mode.monitor_vars()[-1] == "margin_loss"
+    columns = type(policy).expert_columns(
+        policy._cfg, dict(obs=np.zeros((3, 4), np.float32), episode_step=np.array([0, 1, 0]))
+    )
+    assert columns["begins"].tolist() == [True, False, True]
+    assert all(not np.any(leaf) and len(leaf) == 3 for leaf in _leaves(columns["prev_state"]))
+
+
+def _leaves(tree: Any) -> list[np.ndarray]:
+    parts = (
+        tree.values()
+        if isinstance(tree, dict)
+        else tree
+        if isinstance(tree, (list, tuple))
+        else None
+    )
+    return [tree] if parts is None else [leaf for part in parts for leaf in _leaves(part)]
+
+
 def test_an_experts_config_is_played_first() -> None:
     serial_pipeline(pair("dqn", exp_name="expert"), SEED, max_env_step=50)
     agent, expert_cfg = pair("dqn", exp_name="agent"), pair("dqn", exp_name="expert")
