@@ -7,7 +7,7 @@ ding demo make expert --episodes 5 -o cartpole_expert.hdf5
 """
 
 main_config = dict(
-    exp_name="cartpole_sqil_seed0",
+    exp_name="cartpole_sqil_dqn_seed0",
     env=dict(
         env_id="CartPole-v1",
         collector_env_num=8,
