@@ -25,9 +25,10 @@ BELOW: dict[str, set[str]] = {
     "reward_model": {"utils", "config", "torch_utils", "model", "policy", "envs", "worker"},
     "pipeline": {"utils", "config", "policy", "envs", "worker", "reward_model"},
     "parallel": {"utils", "torch_utils", "policy", "envs", "worker", "pipeline"},
+    "agent": {"utils", "config", "policy", "envs"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
-        *("pipeline", "parallel"),
+        *("pipeline", "parallel", "agent"),
     },
 }
 """Package to what it may import (besides itself)."""
@@ -71,7 +72,8 @@ def test_light_packages_do_not_import_torch(module: str) -> None:
 
 
 NAMES = {
-    "ding": "__version__",
+    "ding": "__version__ load",
+    "ding.agent": "Agent load",
     "ding.envs": """BaseEnv BaseEnvTimestep BaseEnvManager EnvState DingEnvWrapper
         create_env_manager get_env_manager_cls get_vec_env_setting get_env_cls""",
     "ding.env": """BaseEnv BaseEnvTimestep BaseEnvManager DingEnvWrapper create_env_manager
