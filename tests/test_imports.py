@@ -72,7 +72,7 @@ def test_light_packages_do_not_import_torch(module: str) -> None:
 
 
 NAMES = {
-    "ding": "__version__ load",
+    "ding": "__version__ load train",
     "ding.agent": "Agent load",
     "ding.envs": """BaseEnv BaseEnvTimestep BaseEnvManager EnvState DingEnvWrapper
         create_env_manager get_env_manager_cls get_vec_env_setting get_env_cls""",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ding.agent.bundle import write_bundle
 from ding.agent.card import Card
 from ding.agent.play import play_episodes
 from ding.agent.spaces import arrays_of, is_batch
@@ -95,6 +96,10 @@ class Agent:
         finally:
             if env is None:
                 made.close()
+
+    def save(self, path: str | Path) -> None:
+        """Write the agent to one file, which `ding.load` reads without anything beside it."""
+        write_bundle(path, self.card, self.policy.acting_state().parts)
 
     def __repr__(self) -> str:
         name = (self.card.env or {}).get("env_id") or "its own env"

@@ -7,18 +7,28 @@ from pathlib import Path
 from typing import Any
 
 from ding.agent.agent import Agent
+from ding.agent.bundle import is_bundle, read_bundle
 from ding.agent.card import card_of
 from ding.config import compile_config, override, read_config
+from ding.policy import ActingState
 from ding.utils.checkpoint import load_checkpoint
-from ding.utils.errors import CheckpointError
+from ding.utils.errors import CheckpointError, DingError
 
 _CONFIG = "total_config.py"
 
 
-def load(path: str | Path, *, model: Any = None, device: str = "cpu", seed: int = 0) -> Agent:
+def load(
+    path: str | Path,
+    *,
+    model: Any = None,
+    device: str = "cpu",
+    seed: int = 0,
+    trusted: bool = False,
+) -> Agent:
     """The agent of a run's directory (its best checkpoint), of a checkpoint, or of a bundle.
 
-    `model` is needed where the run was given one. `seed` is that of drawn actions.
+    `model` is needed where the run was given one. `seed` is that of drawn actions. Only `trusted`
+    bundles may have modules imported that are not there yet.
     """
     path = Path(path)
     if not path.exists():
@@ -26,12 +36,20 @@ def load(path: str | Path, *, model: Any = None, device: str = "cpu", seed: int 
             f"there is nothing at '{path}'; load the directory of a run, a checkpoint "
             "(.pth.tar) or a bundle (.ding)"
         )
+    if device not in ("cpu", "cuda"):
+        raise DingError(f"device = {device!r}: an agent acts on 'cpu' or 'cuda'")
+    if path.is_file() and is_bundle(path):
+        card, parts = read_bundle(path, trusted=trusted)
+        card.policy.update(cuda=device == "cuda", multi_gpu=False)
+        agent = Agent(card, model=model, seed=seed)
+        agent.policy.load_acting_state(ActingState(0, parts))
+        return agent
     checkpoint = _best_checkpoint(path) if path.is_dir() else path
     return _of_checkpoint(checkpoint, model, device, seed)
 
 
 def _of_checkpoint(checkpoint: Path, model: Any, device: str, seed: int) -> Agent:
-    state = load_checkpoint(checkpoint)
+    state = _read_checkpoint(checkpoint)
     run = _run_of(checkpoint)
     main, create = read_config(run / _CONFIG)
     main = override(main, {"policy.cuda": device == "cuda", "policy.multi_gpu": False})
@@ -40,6 +58,22 @@ def _of_checkpoint(checkpoint: Path, model: Any, device: str, seed: int) -> Agen
     agent.policy.eval_mode.load_state_dict(state)
     _check_finite(agent, f"checkpoint '{checkpoint}'")
     return agent
+
+
+def _read_checkpoint(path: Path) -> dict[str, Any]:
+    try:
+        state = load_checkpoint(path)
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"'{path}' is neither a whole checkpoint (.pth.tar) nor a bundle (.ding), which is a "
+            f"zip with an agent.json: {error}"
+        ) from error
+    if "model" not in state:
+        raise CheckpointError(
+            f"'{path}' is no checkpoint of a policy: it holds {sorted(map(str, state))[:8]} "
+            "and no 'model'; those of a run are ckpt/ckpt_best.pth.tar and ckpt/iteration_*.pth.tar"
+        )
+    return state
 
 
 def _best_checkpoint(run: Path) -> Path:

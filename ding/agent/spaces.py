@@ -28,7 +28,7 @@ def plain_space(space: Space[Any]) -> dict[str, Any]:
         nvec, start = to_plain(space.nvec), to_plain(space.start)
         return {"kind": "MultiDiscrete", "nvec": nvec, "start": start, "dtype": space.dtype.str}
     if isinstance(space, spaces.MultiBinary):
-        return {"kind": "MultiBinary", "shape": list(space.shape)}
+        return {"kind": "MultiBinary", "n": to_plain(space.n)}
     raise DingError(
         f"a {type(space).__name__} space cannot be saved; convert it with an env wrapper"
     )
@@ -65,7 +65,7 @@ def _multi_discrete(plain: Mapping[str, Any]) -> Space[Any]:
 
 
 def _multi_binary(plain: Mapping[str, Any]) -> Space[Any]:
-    return spaces.MultiBinary(plain["shape"])
+    return spaces.MultiBinary(from_plain(plain["n"]))
 
 
 _BY_KIND = {

@@ -40,3 +40,8 @@ def test_returns_are_those_of_the_evaluator(cell: Cell) -> None:
     agent = load(EXP_NAME)
     assert len(set(wanted)) == 2
     np.testing.assert_allclose(agent.evaluate(episodes=2, seed=5), wanted, rtol=1e-5)
+    agent.save("policy.ding")
+    again = load("policy.ding", trusted=True)
+    np.testing.assert_array_equal(
+        again.evaluate(episodes=2, seed=5), agent.evaluate(episodes=2, seed=5)
+    )
