@@ -25,7 +25,7 @@ BELOW: dict[str, set[str]] = {
     "reward_model": {"utils", "config", "torch_utils", "model", "policy", "envs", "worker"},
     "pipeline": {"utils", "config", "policy", "envs", "worker", "reward_model"},
     "parallel": {"utils", "torch_utils", "policy", "envs", "worker", "pipeline"},
-    "agent": {"utils", "config", "policy", "envs"},
+    "agent": {"utils", "config", "model", "policy", "envs"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
         *("pipeline", "parallel", "agent"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ding.agent.border import to_env
 from ding.agent.bundle import write_bundle
 from ding.agent.card import Card
 from ding.agent.play import play_episodes
@@ -59,6 +60,17 @@ class Agent:
             output = self._drawn.forward(seen, **self._exploration)
         action = self.border.taken(stacked_of(output)[1]["action"])
         return action if batched else take(action, 0)
+
+    def act_on(self, seen: Any) -> Any:
+        """Best actions for stacked observations that went through the run's wrappers before."""
+        output = self._best.forward(ByEnv(self._ids(len(first_leaf(seen))), seen))
+        return to_env(self.border.action_map, stacked_of(output)[1]["action"])
+
+    def export(self, path: str | Path) -> None:
+        """Write the agent for torch.export (.pt2) or ONNX (.onnx), without need of `ding`."""
+        from ding.agent.export import export
+
+        export(self, path)
 
     def _ids(self, n: int) -> np.ndarray:
         if n not in self._row_ids:

@@ -14,7 +14,14 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import TimeLimit
 
-from ding.envs.spaces import ActionMap, DiscreteAction, NestedAction, action_map, narrow
+from ding.envs.spaces import (
+    ActionMap,
+    DiscreteAction,
+    NestedAction,
+    action_map,
+    narrow,
+    narrow_space,
+)
 from ding.envs.wrappers import (
     EpisodicLifeWrapper,
     FireResetWrapper,
@@ -83,8 +90,10 @@ class Border:
         self.wrappers = tuple(wrappers)
         self.rows: list[Row] = []
         chain = self._new_chain()[1]
-        self._action_map = action_map(chain.action_space, act_scale)
-        self._outward = _actions_of(chain, action_space)
+        self.seen_space = narrow_space(chain.observation_space)
+        """Of what the policy is given."""
+        self.action_map = action_map(chain.action_space, act_scale)
+        self.outward = _actions_of(chain, action_space)
         self.looks_at_reward = any(
             _is_a(wrapper_class(wrapper), (ObsPlusPrevActRewWrapper,)) for wrapper in wrappers
         )
@@ -120,16 +129,16 @@ class Border:
 
     def taken(self, action: Any) -> Any:
         """Stacked actions of the policy as the env takes them."""
-        mapped = to_env(self._action_map, action)
+        mapped = to_env(self.action_map, action)
         if not self.wrappers:
             return mapped
         each = [take(mapped, i) for i in range(len(first_leaf(mapped)))]
         each = [int(one) if isinstance(one, np.integer) else one for one in each]
         for row, one in zip(self.rows, each, strict=False):
             row.action = one
-        for outward in self._outward:
+        for outward in self.outward:
             each = [outward(one) for one in each]
-        return stack(each) if self._outward else mapped
+        return stack(each) if self.outward else mapped
 
     def reset(self, rows: Iterable[int] | None = None) -> None:
         for i in range(len(self.rows)) if rows is None else rows:

@@ -12,6 +12,7 @@ from conformance.claims import CLAIMS, Cell, home
 from conformance.configs import EXP_NAME, config_of, trained
 from ding.agent import load
 from ding.entry.evaluate import evaluate
+from ding.utils.errors import DingError
 
 EXTRA = [
     Cell("ppo", "vector", "hybrid", masked=True),
@@ -40,6 +41,12 @@ def test_returns_are_those_of_the_evaluator(cell: Cell) -> None:
     agent = load(EXP_NAME)
     assert len(set(wanted)) == 2
     np.testing.assert_allclose(agent.evaluate(episodes=2, seed=5), wanted, rtol=1e-5)
+    if CLAIMS[cell.algorithm].recurrent:
+        with pytest.raises(DingError, match="cannot be exported: it remembers the episode"):
+            agent.export("policy.pt2")
+    else:
+        agent.export("policy.pt2")  # compares the file with the agent
+        assert Path("policy.pt2").is_file()
     agent.save("policy.ding")
     again = load("policy.ding", trusted=True)
     np.testing.assert_array_equal(
