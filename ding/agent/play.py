@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
 from ding.envs import BaseEnv
 from ding.envs.video import EpisodeRecorder
@@ -39,11 +40,30 @@ def _check(agent: Any, env: Any, episodes: int) -> None:
         )
     for name in ("observation_space", "action_space"):
         wanted, given = getattr(agent, name), getattr(env, name)
-        if type(given).__mro__[-3:] != type(wanted).__mro__[-3:] or given.shape != wanted.shape:
+        if not _fits(given, wanted, bounds=name == "action_space"):
             raise DingError(
                 f"the agent was trained for the {name.replace('_', ' ')} {wanted}, but the env "
                 f"has {given}"
             )
+
+
+def _fits(given: Any, wanted: Any, bounds: bool) -> bool:
+    """Whether a space is the one trained for; of boxes, `bounds` have to be the same, too."""
+    if isinstance(wanted, spaces.Dict):
+        keys = wanted.spaces
+        same = isinstance(given, spaces.Dict) and set(given.spaces) == set(keys)
+        return same and all(_fits(given.spaces[key], keys[key], bounds) for key in keys)
+    if isinstance(wanted, spaces.Tuple):
+        same = isinstance(given, spaces.Tuple) and len(given.spaces) == len(wanted.spaces)
+        pairs = zip(given.spaces, wanted.spaces, strict=True) if same else ()
+        return same and all(_fits(one, other, bounds) for one, other in pairs)
+    if isinstance(wanted, spaces.Box):
+        same = isinstance(given, spaces.Box) and given.shape == wanted.shape
+        return same and (
+            not bounds
+            or (np.array_equal(given.low, wanted.low) and np.array_equal(given.high, wanted.high))
+        )
+    return bool(wanted == given)
 
 
 def _recorder(env: Any, video: str | Path) -> EpisodeRecorder:

@@ -12,11 +12,13 @@ import torch
 from gymnasium import spaces
 
 from ding.agent import Agent, load
-from ding.agent.border import Border
+from ding.agent.border import Border, split_wrappers
 from ding.agent.card import Card, card_of
 from ding.config import compile_config
 from ding.envs import DingEnvWrapper, get_vec_env_setting, manager_of
+from ding.envs.wrappers import create_env_wrapper
 from ding.pipeline.spaces import fit_model_to_env
+from ding.utils.batch import take, tree_map
 from ding.utils.errors import CheckpointError, DingError
 
 TORQUE = spaces.Box(np.array([-4.0, 0.0], np.float32), np.array([4.0, 1.0], np.float32))
@@ -171,6 +173,56 @@ def test_frames_are_stacked_for_each_row_and_begin_anew_after_a_reset() -> None:
     assert border.seen(np.full((1, 3), 7.0)).tolist() == [stack_of(7, 7)]
 
 
+class Screen(gym.Env[Any, Any]):
+    """Noise in colours."""
+
+    observation_space = spaces.Box(0, 255, (40, 30, 3), dtype=np.uint8)
+    action_space = spaces.Discrete(3, start=1)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return self.drawn(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self.drawn(), float(action), False, False, {}
+
+    def drawn(self) -> np.ndarray:
+        return self.np_random.integers(0, 256, (40, 30, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    "wrappers",
+    [
+        ["noop_reset", "max_and_skip", "warp_frame", "scaled_float_frame", "frame_stack"],
+        ["flat_obs", dict(type="time_limit", kwargs=dict(max_limit=9)), "rescale_obs"],
+        ["clip_reward", "obs_plus_prev_action_reward"],
+        [dict(type="delay_reward", kwargs=dict(delay_reward_step=2)), "warp_frame", "frame_stack"],
+    ],
+    ids=lambda wrappers: "-".join(w if isinstance(w, str) else w["type"] for w in wrappers),
+)
+def test_the_policy_sees_what_it_saw_in_the_run(wrappers: list[Any]) -> None:
+    inside = DingEnvWrapper(Screen, {"env_wrapper": wrappers})
+    inside.seed(3, dynamic_seed=False)
+    around, within = split_wrappers(wrappers)
+    plain: Any = Screen()
+    for wrapper in around:
+        plain = create_env_wrapper(plain, wrapper)
+    border = Border(plain.observation_space, plain.action_space, within, act_scale=True)
+    wanted, (obs, _), reward = inside.reset(), plain.reset(seed=3), None
+    for choice in (0, 2, 1, 1):
+        seen = take(border.seen(tree_map(lambda leaf: leaf[None], obs), reward), 0)
+        pairs = zip(*(tree_map(np.asarray, leaves(tree)) for tree in (seen, wanted)), strict=True)
+        assert all(np.array_equal(one, other) and one.dtype == other.dtype for one, other in pairs)
+        (action,) = border.taken(np.array([choice])).tolist()
+        assert action == choice + 1
+        obs, reward, *_ = plain.step(action)
+        wanted = inside.step(choice).obs
+
+
+def leaves(tree: Any) -> list[Any]:
+    return list(tree.values()) if isinstance(tree, dict) else [tree]
+
+
 def test_former_actions_and_rewards_are_put_beside_the_observation() -> None:
     agent = agent_of("ngu", env_wrapper=[Halves, "obs_plus_prev_action_reward"])
     seen = seen_by(agent)
@@ -243,6 +295,8 @@ def test_episodes_are_played_from_their_seeds() -> None:
     assert agent.evaluate(episodes=1).tolist() == [15.0]
     with pytest.raises(DingError, match="action space"):
         agent.evaluate(TwoWheels())
+    with pytest.raises(DingError, match="action space"):  # other units
+        agent.evaluate(gym.wrappers.RescaleAction(Wheel(), np.float32(-1.0), np.float32(1.0)))
     with pytest.raises(DingError, match="plain_env"):
         agent.evaluate(DingEnvWrapper(Wheel()))
     with pytest.raises(DingError, match="episodes = 0"):
