@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ding
+from ding.config import read_config
 from ding.entry import serial_pipeline
+from ding.entry.parallel import parallel_pipeline
 from ding.entry.predefined import predefined_config
 from ding.pipeline.callbacks import EarlyStopping, SaveEvery, VideoEvery
 from ding.utils.errors import ConfigError, DingError
@@ -143,6 +146,13 @@ def test_configs_name_callbacks_by_import_path(monkeypatch: pytest.MonkeyPatch) 
     main["callbacks"] = ["quitters:quitter"]
     run = ding.train([main, create], steps=80, **SMALL)
     assert run.result["env_step"] == 16
+    # A run may go on with other callbacks, or with none.
+    config = read_config(run.directory / "total_config.py")
+    config[0]["callbacks"] = []
+    serial_pipeline(config, seed=0, resume=run.directory, max_env_step=32)
+    assert json.loads((run.directory / "result.json").read_text())["env_step"] == 32
+    with pytest.raises(ConfigError, match="only serial runs"):
+        parallel_pipeline([main, create], 0, max_env_step=32)
 
 
 @pytest.mark.parametrize(
