@@ -27,9 +27,10 @@ BELOW: dict[str, set[str]] = {
     },
     "pipeline": {"utils", "config", "policy", "envs", "worker", "data", "reward_model"},
     "parallel": {"utils", "torch_utils", "policy", "envs", "worker", "pipeline"},
+    "agent": {"utils", "config", "model", "policy", "envs"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
-        *("pipeline", "parallel", "data"),
+        *("pipeline", "parallel", "data", "agent"),
     },
 }
 """Package to what it may import (besides itself)."""
@@ -73,7 +74,8 @@ def test_light_packages_do_not_import_torch(module: str) -> None:
 
 
 NAMES = {
-    "ding": "__version__",
+    "ding": "__version__ load train",
+    "ding.agent": "Agent load",
     "ding.envs": """BaseEnv BaseEnvTimestep BaseEnvManager EnvState DingEnvWrapper
         create_env_manager get_env_manager_cls get_vec_env_setting get_env_cls""",
     "ding.env": """BaseEnv BaseEnvTimestep BaseEnvManager DingEnvWrapper create_env_manager

@@ -79,21 +79,35 @@ def predefined_config(env: str, policy: str) -> tuple[dict[str, Any], dict[str, 
 
 
 def _default_config(env: str, policy: str) -> dict[str, Any]:
-    threshold = gym.registry[env].reward_threshold
-    settings: dict[str, Any] = dict(collect=_COLLECT.get(policy, {}))
-    if set(POLICY_REGISTRY.get(policy).action_kinds or ()) >= _EITHER:
+    space = None
+    if takes_either(policy):
         made = DingEnvWrapper(cfg={"env_id": env})
-        continuous = isinstance(made.action_space, gym.spaces.Box)
+        space = made.action_space
         made.close()
+    threshold = gym.registry[env].reward_threshold
+    main = default_config(env, policy, space, float("inf") if threshold is None else threshold)
+    main["env"]["env_id"] = env
+    return main
+
+
+def takes_either(policy: str) -> bool:
+    """Whether the policy has to be told what kind the actions are."""
+    return set(POLICY_REGISTRY.get(policy).action_kinds or ()) >= _EITHER
+
+
+def default_config(name: str, policy: str, action_space: Any, stop_value: float) -> dict[str, Any]:
+    """The main_config of a policy with its defaults, on an env that is yet to be named."""
+    settings: dict[str, Any] = dict(collect=_COLLECT.get(policy, {}))
+    if takes_either(policy):
+        continuous = isinstance(action_space, gym.spaces.Box)
         settings["action_space"] = "continuous" if continuous else "discrete"
     return dict(
-        exp_name=f"{env.replace('/', '_')}_{policy}",
+        exp_name=f"{name.replace('/', '_')}_{policy}",
         env=dict(
-            env_id=env,
             collector_env_num=8,
             evaluator_env_num=8,
             n_evaluator_episode=8,
-            stop_value=float("inf") if threshold is None else threshold,
+            stop_value=stop_value,
             **_ENV.get(policy, {}),
         ),
         policy=settings,

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ding.policy.acting import acting_model, sample_gaussian
+from ding.policy.acting import acting_model, sample_gaussian, squashed
 from ding.policy.actions import masked_logits
 from ding.policy.base import Policy
 from ding.policy.config import (
@@ -198,4 +198,4 @@ class SACPolicy(Policy):
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": np.tanh(self._actor(obs)["logit"]["mu"])})
+        return ByEnv(env_id, {"action": squashed(self._actor(obs)["logit"]["mu"])})

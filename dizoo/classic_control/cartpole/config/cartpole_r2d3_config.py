@@ -30,7 +30,9 @@ main_config = dict(
         collect=dict(n_sample=32),
         eval=dict(evaluator=dict(eval_freq=1000)),
         other=dict(
-            demonstrations=dict(path="cartpole_expert.hdf5", n_episode=2, share=0.25, pretrain=1500),
+            demonstrations=dict(
+                path="cartpole_expert.hdf5", n_episode=2, share=0.25, pretrain=1500
+            ),
             eps=dict(type="linear", start=1.0, end=0.04, decay=10000),
             replay_buffer=dict(replay_buffer_size=50000),
         ),
