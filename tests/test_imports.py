@@ -73,6 +73,11 @@ def test_light_packages_do_not_import_torch(module: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
+def test_the_package_itself_imports_next_to_nothing() -> None:
+    code = "import sys, ding; sys.exit(bool({'numpy', 'torch', 'gymnasium'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
 NAMES = {
     "ding": "__version__ load train",
     "ding.agent": "Agent load",

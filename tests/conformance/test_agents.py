@@ -41,6 +41,8 @@ def test_returns_are_those_of_the_evaluator(cell: Cell) -> None:
     agent = load(EXP_NAME)
     assert len(set(wanted)) == 2
     np.testing.assert_allclose(agent.evaluate(episodes=2, seed=5), wanted, rtol=1e-5)
+    drawn = agent.evaluate(episodes=2, seed=5, deterministic=False)
+    assert drawn.shape == (2,)  # the world refuses what is no action of it
     if CLAIMS[cell.algorithm].recurrent:
         with pytest.raises(DingError, match="cannot be exported: it remembers the episode"):
             agent.export("policy.pt2")
