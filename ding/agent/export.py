@@ -32,6 +32,7 @@ from ding.envs.spaces import (
     narrow,
 )
 from ding.model.numpy_forward import NumpyForward
+from ding.policy.agents import AgentsActor
 from ding.policy.recurrent import RecurrentActor
 from ding.utils.batch import ByEnv, stack, stacked_of, tree_map
 from ding.utils.errors import DingError
@@ -64,7 +65,7 @@ class Acting(nn.Module):
 def _in_torch(policy: Any, obs: Any) -> tuple[Callable[..., Any], list[nn.Module]]:
     """The forward of the eval mode with its networks run by torch, and these networks."""
     parts = vars(policy)
-    if any(isinstance(value, RecurrentActor) for value in parts.values()):
+    if any(isinstance(value, (AgentsActor, RecurrentActor)) for value in parts.values()):
         raise _refusal(policy._cfg.type, "it remembers the episode, which a graph does not")
     policy._forward_eval(ByEnv(np.arange(1), obs))  # what it runs is made on first use
     twin, networks = copy(policy), []

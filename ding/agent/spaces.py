@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import Space, spaces
 
+from ding.envs.agents import AgentsSpace
 from ding.utils.errors import CheckpointError, DingError
 from ding.utils.plain import NotPlainError, from_plain, to_plain
 
@@ -29,6 +30,8 @@ def plain_space(space: Space[Any]) -> dict[str, Any]:
         return {"kind": "MultiDiscrete", "nvec": nvec, "start": start, "dtype": space.dtype.str}
     if isinstance(space, spaces.MultiBinary):
         return {"kind": "MultiBinary", "n": to_plain(space.n)}
+    if isinstance(space, AgentsSpace):
+        return {"kind": "Agents", "one": plain_space(space.one), "agent_num": space.agent_num}
     raise DingError(
         f"a {type(space).__name__} space cannot be saved; convert it with an env wrapper"
     )
@@ -68,7 +71,12 @@ def _multi_binary(plain: Mapping[str, Any]) -> Space[Any]:
     return spaces.MultiBinary(from_plain(plain["n"]))
 
 
+def _agents(plain: Mapping[str, Any]) -> Space[Any]:
+    return AgentsSpace(space_of(plain["one"]), plain["agent_num"])
+
+
 _BY_KIND = {
+    "Agents": _agents,
     "Dict": _dict,
     "Tuple": _tuple,
     "Box": _box,
