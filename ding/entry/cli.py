@@ -175,7 +175,7 @@ def _configs(args: argparse.Namespace) -> list[Any]:
     elif isinstance(args.resume, str) and not args.env:
         main, create = read_config(Path(args.resume) / "total_config.py")
     elif args.env and args.policy:
-        main, create = predefined_config(args.env, args.policy)
+        main, create = predefined_config(args.env, args.policy, args.env_step, _tell)
     else:
         raise DingError("what to train? give -c FILE, or -e ENV and -p POLICY")
     given = {"exp_name": args.exp_name, "policy.load_path": args.load_path}
@@ -272,6 +272,10 @@ def _profiled(args: argparse.Namespace) -> int:
         profile.dump_stats(directory / "profile.prof")
         with (directory / "profile.txt").open("w", encoding="utf-8") as file:
             pstats.Stats(profile, stream=file).sort_stats("cumulative").print_stats(60)
+
+
+def _tell(text: str) -> None:
+    _say(text, sys.stderr)
 
 
 def _say(text: str, stream: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ import numpy as np
 from ding.agent import Agent, load
 from ding.agent.card import save_spaces
 from ding.config import compile_config, override, read_config
+from ding.entry.first_run import task_of
 from ding.entry.predefined import default_config, predefined_config
 from ding.entry.serial import train as train_run
 from ding.envs import BaseEnv, DingEnvWrapper
@@ -24,6 +26,8 @@ from ding.policy import Policy
 from ding.utils.errors import ConfigError
 from ding.utils.limits import Limits
 from ding.utils.registry import ENV_REGISTRY
+
+logger = logging.getLogger(__name__)
 
 _SECTIONS = ("env", "policy", "reward_model")
 _TOP = ("exp_name", "checkpoint_seconds", "callbacks")
@@ -94,7 +98,7 @@ def train(
     on until its stop value. Overrides are config keys by dotted path, from the policy section on
     (`**{"learn.batch_size": 64}`) or from the top (`**{"env.collector_env_num": 4}`).
     """
-    main, create, make_env = _configs(env, policy)
+    main, create, make_env = _configs(env, policy, None if steps is None else int(steps))
     main = override(main, _absolute(overrides), source="argument")
     cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
     if steps is None and not np.isfinite(cfg.env.stop_value):
@@ -117,7 +121,9 @@ def _absolute(overrides: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _configs(env: EnvLike, policy: str | None) -> tuple[Any, Any, Callable[[], Any] | None]:
+def _configs(
+    env: EnvLike, policy: str | None, steps: int | None
+) -> tuple[Any, Any, Callable[[], Any] | None]:
     """main_config, create_config, and what makes the env if no config can."""
     if isinstance(env, (list, tuple)):
         if len(env) != 2:
@@ -128,8 +134,8 @@ def _configs(env: EnvLike, policy: str | None) -> tuple[Any, Any, Callable[[], A
     if policy is None:
         raise ConfigError("which policy? for example ding.train('CartPole-v1', 'dqn')")
     if isinstance(env, str):
-        return (*predefined_config(env, policy), None)
-    return _of_callable(env, policy.lower())
+        return (*predefined_config(env, policy, steps, logger.info), None)
+    return _of_callable(env, policy.lower(), steps)
 
 
 def _with_policy(main: Any, create: Any, policy: str | None) -> tuple[Any, Any, None]:
@@ -141,7 +147,9 @@ def _with_policy(main: Any, create: Any, policy: str | None) -> tuple[Any, Any, 
     return main, create, None
 
 
-def _of_callable(env: Any, policy: str) -> tuple[Any, Any, Callable[[], Any] | None]:
+def _of_callable(
+    env: Any, policy: str, steps: int | None
+) -> tuple[Any, Any, Callable[[], Any] | None]:
     if isinstance(env, (gym.Env, BaseEnv)):
         raise ConfigError(
             "ding.train makes several envs: pass the class, or a function that makes one, "
@@ -151,16 +159,23 @@ def _of_callable(env: Any, policy: str) -> tuple[Any, Any, Callable[[], Any] | N
         raise ConfigError(f"ding.train takes no {type(env).__name__} as an env")
     name = getattr(env, "__name__", type(env).__name__).strip("<>")
     if isinstance(env, type) and issubclass(env, BaseEnv):
-        return _of_base_env(env, policy)
+        return _of_base_env(env, policy, steps)
     probe = env()
     if not isinstance(probe, gym.Env):
         raise ConfigError(f"{name}() must make a Gymnasium env, it made {type(probe).__name__}")
-    main = default_config(name, policy, probe.action_space, float("inf"))
-    probe.close()
+    main = _default(name, policy, DingEnvWrapper(probe), steps)
     return main, dict(env_manager=dict(type="base"), policy=dict(type=policy)), env
 
 
-def _of_base_env(cls: type[BaseEnv], policy: str) -> tuple[Any, Any, None]:
+def _default(name: str, policy: str, probe: BaseEnv, steps: int | None) -> dict[str, Any]:
+    try:
+        task = task_of(probe, policy, steps)
+    finally:
+        probe.close()
+    return default_config(name, policy, task, logger.info)
+
+
+def _of_base_env(cls: type[BaseEnv], policy: str, steps: int | None) -> tuple[Any, Any, None]:
     place = f"{cls.__module__}:{cls.__qualname__}"
     name = next((n for n in ENV_REGISTRY.query() if ENV_REGISTRY.get(n) is cls), None)
     if name is None:
@@ -168,9 +183,7 @@ def _of_base_env(cls: type[BaseEnv], policy: str) -> tuple[Any, Any, None]:
             f"{place} has no name that a config could have: put @ENV_REGISTRY.register('its_name') "
             "(ding.utils) above the class"
         )
-    probe = cls({})
-    main = default_config(name, policy, probe.action_space, float("inf"))
-    probe.close()
+    main = _default(name, policy, cls({}), steps)
     named = dict(type=name, import_names=[] if cls.__module__ == "__main__" else [cls.__module__])
     return main, dict(env=named, env_manager=dict(type="base"), policy=dict(type=policy)), None
 
