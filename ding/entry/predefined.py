@@ -75,11 +75,15 @@ def predefined_config(env: str, policy: str) -> tuple[dict[str, Any], dict[str, 
 def _default_config(env: str, policy: str) -> dict[str, Any]:
     threshold = gym.registry[env].reward_threshold
     settings: dict[str, Any] = dict(collect=_COLLECT.get(policy, {}))
-    if set(POLICY_REGISTRY.get(policy).action_kinds or ()) >= _EITHER:
+    cls = POLICY_REGISTRY.get(policy)
+    if set(cls.action_kinds or ()) >= _EITHER:
         made = DingEnvWrapper(cfg={"env_id": env})
         continuous = isinstance(made.action_space, gym.spaces.Box)
         made.close()
-        settings["action_space"] = "continuous" if continuous else "discrete"
+        if "continuous" in cls.default_config():
+            settings |= dict(continuous=continuous, loss_type="mse_loss" if continuous else None)
+        else:
+            settings["action_space"] = "continuous" if continuous else "discrete"
     return dict(
         exp_name=f"{env.replace('/', '_')}_{policy}",
         env=dict(

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ding.torch_utils.distributed import current
-from ding.torch_utils.optim import Adam
+from ding.torch_utils.optim import SGD, Adam
 from ding.utils.errors import ConfigError
 
 Result = tuple[Tensor, dict[str, Tensor]]
@@ -38,10 +38,13 @@ class GradientStep:
     """
 
     def __init__(
-        self, module: nn.Module, optimizer: Adam, loss: Loss, *, compiled: bool = False
+        self, module: nn.Module, optimizer: Adam | SGD, loss: Loss, *, compiled: bool = False
     ) -> None:
+        """Only a step of Adam can be compiled."""
         self._optimizer, self._loss = optimizer, loss
-        self._compiled = CompiledStep(module, optimizer, loss) if compiled else None
+        self._compiled = None
+        if compiled and isinstance(optimizer, Adam):
+            self._compiled = CompiledStep(module, optimizer, loss)
 
     def __call__(self, batch: Any) -> Result:
         if self._compiled is not None:

@@ -37,6 +37,8 @@ _HYBRID = Claim(actions=("hybrid",), masks=True)
 _UNTYPED = ("discrete", "multi_discrete", "continuous")
 
 CLAIMS: dict[str, Claim] = {
+    # Here it clones its own actions: it looks at no reward and values nothing.
+    "bc": Claim(actions=("discrete", "continuous"), masks=True, bootstraps=False),
     "dqn": _DISCRETE,
     "averaged_dqn": _DISCRETE,
     "c51": _DISCRETE,

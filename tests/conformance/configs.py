@@ -47,6 +47,9 @@ def config_of(cell: Cell, n_step: int = 16, **env: Any) -> list[dict[str, Any]]:
         several = cell.action == "multi_discrete"
         policy["action_space"] = "discrete" if several else cell.action
     policy["collect"] = _collect(default.collect, n_step)
+    if "continuous" in default and cell.action == "continuous":
+        policy |= dict(continuous=True, loss_type="mse_loss")
+        policy["collect"]["noise"] = True  # else what it clones is what it does already
     n_sample = policy["collect"].get("n_sample", n_step)
     if default.on_policy and "learn_unroll_len" in default:
         n_sample //= _UNROLL  # a batch counts sequences, a collect steps
