@@ -123,7 +123,7 @@ def draw(demonstrations: Demonstrations, path: Path) -> None:
     axes[1].set(xlabel="length", ylabel="episodes")
     for name, labels, counts in list(action_counts(demonstrations))[:6]:
         axes[2].plot(labels, counts / counts.sum(), marker="o", label=name)
-    axes[2].set(xlabel="action", ylabel="share of the steps", ylim=(0, None))
+    axes[2].set(xlabel="action", ylabel="share of the steps", ylim=(0, 1))
     axes[2].tick_params(axis="x", rotation=45)
     axes[2].legend()
     figure.suptitle(f"{demonstrations.origin.env_id or ''} {demonstrations.n_episode} episodes")

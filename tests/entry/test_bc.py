@@ -12,7 +12,13 @@ import pytest
 from ding.config import override
 from ding.data.demo_formats import load_demonstrations
 from ding.data.demonstrations import Demonstrations
-from ding.entry import record, serial_pipeline, serial_pipeline_bc, serial_pipeline_dagger
+from ding.entry import (
+    parallel_pipeline,
+    record,
+    serial_pipeline,
+    serial_pipeline_bc,
+    serial_pipeline_dagger,
+)
 from ding.entry.bc import split
 from ding.entry.cli import main
 from ding.utils.errors import DingError
@@ -165,6 +171,8 @@ def test_torques_beyond_the_network_are_refused() -> None:
 def test_other_modes_refuse_it(capsys: Any) -> None:
     assert main(["-m", "serial", "-e", "cartpole", "-p", "bc"]) == 1
     assert "use serial_pipeline_bc (-m serial_bc)" in capsys.readouterr().err
+    with pytest.raises(DingError, match="use -m serial_bc"):
+        parallel_pipeline(config())
     assert main(["-m", "serial_bc", "-e", "cartpole", "-p", "bc", "--env-step", "5"]) == 1
     assert "--env-step has no effect with -m serial_bc" in capsys.readouterr().err
 
