@@ -22,12 +22,15 @@ BELOW: dict[str, set[str]] = {
     "policy": {"utils", "torch_utils", "rl_utils", "model", "config", "envs"},
     "worker": {"utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs"},
     "data": {"utils", "config", "rl_utils", "worker"},
-    "reward_model": {"utils", "config", "torch_utils", "model", "policy", "envs", "worker"},
-    "pipeline": {"utils", "config", "policy", "envs", "worker", "reward_model"},
+    "reward_model": {
+        *("utils", "config", "torch_utils", "model", "policy", "envs", "worker", "data")
+    },
+    "pipeline": {"utils", "config", "policy", "envs", "worker", "data", "reward_model"},
     "parallel": {"utils", "torch_utils", "policy", "envs", "worker", "pipeline"},
+    "agent": {"utils", "config", "model", "policy", "envs"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
-        *("pipeline", "parallel", "data"),
+        *("pipeline", "parallel", "data", "agent"),
     },
 }
 """Package to what it may import (besides itself)."""
@@ -70,8 +73,14 @@ def test_light_packages_do_not_import_torch(module: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
+def test_the_package_itself_imports_next_to_nothing() -> None:
+    code = "import sys, ding; sys.exit(bool({'numpy', 'torch', 'gymnasium'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
 NAMES = {
-    "ding": "__version__",
+    "ding": "__version__ load train",
+    "ding.agent": "Agent load",
     "ding.envs": """BaseEnv BaseEnvTimestep BaseEnvManager EnvState DingEnvWrapper
         create_env_manager get_env_manager_cls get_vec_env_setting get_env_cls""",
     "ding.env": """BaseEnv BaseEnvTimestep BaseEnvManager DingEnvWrapper create_env_manager

@@ -58,6 +58,8 @@ def _fit_buffer(tree: dict[str, Any], origins: dict[str, Origin], policy_class: 
     buffer = "policy.other.replay_buffer"
     if lookup(tree, f"{buffer}.burn_in") is not MISSING:
         leaders = _SEQUENCE_KEYS
+        if getattr(policy_class, "draws_sequences", False):
+            leaders = {"unroll_len": "policy.collect.unroll_len"}
     elif lookup(tree, f"{buffer}.nstep") is not MISSING:
         leaders = {"discount_factor": "policy.discount_factor"}
         # A policy that sums rewards by itself has no use for a buffer that does it again.

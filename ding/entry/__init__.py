@@ -11,6 +11,12 @@ from ding.entry.demo_data import (
     offline_data_save_type,
 )
 from ding.entry.evaluate import eval, evaluate
+from ding.entry.expert import (
+    serial_pipeline_dqfd,
+    serial_pipeline_gail,
+    serial_pipeline_r2d3,
+    serial_pipeline_sqil,
+)
 from ding.entry.parallel import parallel_pipeline
 from ding.entry.reward_model import (
     serial_pipeline_reward_model_offpolicy,
@@ -33,8 +39,12 @@ __all__ = [
     "serial_pipeline",
     "serial_pipeline_bc",
     "serial_pipeline_dagger",
+    "serial_pipeline_dqfd",
+    "serial_pipeline_gail",
     "serial_pipeline_onpolicy",
+    "serial_pipeline_r2d3",
     "serial_pipeline_reward_model_offpolicy",
     "serial_pipeline_reward_model_onpolicy",
+    "serial_pipeline_sqil",
     "train",
 ]

@@ -14,11 +14,17 @@ from ding.utils.errors import DingError, nearest
 from ding.utils.registry import POLICY_REGISTRY
 
 ZOO = {
+    "climbing": "dizoo.matrix_games.config",
+    "penalty": "dizoo.matrix_games.config",
+    "qtran_matrix": "dizoo.matrix_games.config",
+    "two_step": "dizoo.matrix_games.config",
+    "simple_spread": "dizoo.petting_zoo.config",
     "bitflip": "dizoo.bitflip.config",
     "bitflip20": "dizoo.bitflip.config",
     "reach": "dizoo.toy.reach.config",
     "acrobot": "dizoo.classic_control.acrobot.config",
     "cartpole": "dizoo.classic_control.cartpole.config",
+    "cartpole_fixed": "dizoo.classic_control.cartpole.config",
     "cartpole_no_velocity": "dizoo.classic_control.cartpole.config",
     "lattice": "dizoo.toy.lattice.config",
     "deep_sea": "dizoo.toy.deep_sea.config",
@@ -73,25 +79,38 @@ def predefined_config(env: str, policy: str) -> tuple[dict[str, Any], dict[str, 
 
 
 def _default_config(env: str, policy: str) -> dict[str, Any]:
-    threshold = gym.registry[env].reward_threshold
-    settings: dict[str, Any] = dict(collect=_COLLECT.get(policy, {}))
-    cls = POLICY_REGISTRY.get(policy)
-    if set(cls.action_kinds or ()) >= _EITHER:
+    space = None
+    if takes_either(policy):
         made = DingEnvWrapper(cfg={"env_id": env})
-        continuous = isinstance(made.action_space, gym.spaces.Box)
+        space = made.action_space
         made.close()
-        if "continuous" in cls.default_config():
+    threshold = gym.registry[env].reward_threshold
+    main = default_config(env, policy, space, float("inf") if threshold is None else threshold)
+    main["env"]["env_id"] = env
+    return main
+
+
+def takes_either(policy: str) -> bool:
+    """Whether the policy has to be told what kind the actions are."""
+    return set(POLICY_REGISTRY.get(policy).action_kinds or ()) >= _EITHER
+
+
+def default_config(name: str, policy: str, action_space: Any, stop_value: float) -> dict[str, Any]:
+    """The main_config of a policy with its defaults, on an env that is yet to be named."""
+    settings: dict[str, Any] = dict(collect=_COLLECT.get(policy, {}))
+    if takes_either(policy):
+        continuous = isinstance(action_space, gym.spaces.Box)
+        if "continuous" in POLICY_REGISTRY.get(policy).default_config():
             settings |= dict(continuous=continuous, loss_type="mse_loss" if continuous else None)
         else:
             settings["action_space"] = "continuous" if continuous else "discrete"
     return dict(
-        exp_name=f"{env.replace('/', '_')}_{policy}",
+        exp_name=f"{name.replace('/', '_')}_{policy}",
         env=dict(
-            env_id=env,
             collector_env_num=8,
             evaluator_env_num=8,
             n_evaluator_episode=8,
-            stop_value=float("inf") if threshold is None else threshold,
+            stop_value=stop_value,
             **_ENV.get(policy, {}),
         ),
         policy=settings,

@@ -1,5 +1,6 @@
 """Environments: the base class, any Gymnasium env, wrappers, and managers that run many."""
 
+from ding.envs.agents import AgentsSpace
 from ding.envs.base_env import (
     BaseEnv,
     BaseEnvTimestep,
@@ -22,15 +23,18 @@ from ding.envs.manager import (
 )
 from ding.envs.manager.flight.file import load_flight
 from ding.envs.manager.flight.replay import replay_flight
+from ding.envs.parallel_agents import ParallelAgentsEnv
 from ding.envs.wrappers import create_env_wrapper
 
 __all__ = [
+    "AgentsSpace",
     "AsyncSubprocessEnvManager",
     "BaseEnv",
     "BaseEnvManager",
     "BaseEnvTimestep",
     "DingEnvWrapper",
     "EnvState",
+    "ParallelAgentsEnv",
     "StepByEnv",
     "SyncSubprocessEnvManager",
     "ThreadEnvManager",

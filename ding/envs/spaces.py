@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from gymnasium import Space, spaces
 
+from ding.envs.agents import AgentsSpace
 from ding.utils.batch import tree_map
 from ding.utils.errors import DingError
 
 _FLOAT64 = np.dtype(np.float64)
 GOAL_KEYS = {"observation", "achieved_goal", "desired_goal"}
 """Parts of an observation by Gymnasium's convention of goals."""
-_LEAVES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+_LEAVES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, AgentsSpace)
 
 
 def has_goals(space: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from ding.model.actor_critic import QAC, VAC, DiscreteQAC
+from ding.model.agents import QMix
 from ding.model.curiosity import ICMNetwork, InverseNetwork, RndNetwork
 from ding.model.dqn import DQN
 from ding.model.encoder import ConvEncoder, DictEncoder, FCEncoder, encoder_for
@@ -20,6 +21,7 @@ from ding.model.head import (
     ReparameterizationHead,
 )
 from ding.model.hybrid import PDQN, HybridQAC, HybridVAC
+from ding.model.mixers import Mixer, MonotonicMixer, SumMixer
 from ding.model.numpy_forward import NumpyForward
 from ding.model.policy_gradient import ACER, PG, PPG
 from ding.model.q_learning import BDQ, C51DQN, FQF, IQN, QRDQN, RainbowDQN, SQNModel
@@ -72,9 +74,12 @@ __all__ = [
     "ICMNetwork",
     "IModelWrapper",
     "InverseNetwork",
+    "Mixer",
+    "MonotonicMixer",
     "MultiHead",
     "NumpyForward",
     "PopArtVHead",
+    "QMix",
     "QRDQNHead",
     "QuantileHead",
     "RainbowDQN",
@@ -84,6 +89,7 @@ __all__ = [
     "ReparameterizationHead",
     "RndNetwork",
     "SQNModel",
+    "SumMixer",
     "create_model",
     "encoder_for",
     "get_model_cls",

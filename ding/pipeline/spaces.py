@@ -8,27 +8,31 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from ding.envs.agents import ACTION_MASK, AGENT_STATE, GLOBAL_STATE, AgentsSpace
 from ding.envs.spaces import has_goals
 from ding.policy import get_policy_cls
 from ding.utils.errors import ConfigError
 from ding.utils.registry import POLICY_REGISTRY
 
-_USUAL = ("ppo", "sac")
+_USUAL = ("ppo", "sac", "qmix")
 """Policies to name first when another one is needed."""
 _HYBRID = {"action_type", "action_args"}
 _MASKED = {"obs", "action_mask"}
 _WITH_PAST = {"obs", "prev_action", "prev_reward_extrinsic"}
-_MASKABLE = ("discrete", "hybrid")
+_MASKABLE = ("discrete", "hybrid", "discrete_agents")
 
 
 def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
-    """Set `policy.model.obs_shape` and `action_shape`, or check those that the config gives."""
+    """Set `policy.model.obs_shape` and `action_shape`, or check those that the config gives.
+
+    With agents the shapes are those of one of them, and there are more.
+    """
     model = policy_cfg["model"]
     action_space = env.action_space
     _check_kind(policy_cfg, action_space)
     if _is_masked(env.observation_space):
         _check_mask(policy_cfg, action_space)
-    _fit_shapes(model, "policy.model", env, ("obs_shape", "action_shape"))
+    _fit_shapes(model, "policy.model", env)
 
 
 def fit_reward_model_to_env(cfg: dict[str, Any], env: Any) -> None:
@@ -49,17 +53,21 @@ def fit_reward_model_to_env(cfg: dict[str, Any], env: Any) -> None:
         section["action_space"] = kind
 
 
-def _fit_shapes(section: dict[str, Any], path: str, env: Any, keys: Sequence[str]) -> None:
-    """Fill in shapes of the env, or refuse those that differ from them."""
-    spaces = {"obs_shape": env.observation_space, "action_shape": env.action_space}
-    shape_of = {"obs_shape": _obs_shape, "action_shape": _action_shape}
-    for key in keys:
-        shape, given = shape_of[key](spaces[key]), section.get(key)
-        if given is None and shape is not None:
+def _fit_shapes(
+    section: dict[str, Any], path: str, env: Any, keys: Sequence[str] | None = None
+) -> None:
+    """Fill in shapes of the env (all, or those of these keys), or refuse others."""
+    shapes = _shapes(env.observation_space, env.action_space)
+    for key in shapes.keys() if keys is None else keys:
+        shape, given = shapes[key], section.get(key)
+        if shape is None:
+            continue
+        if given is None:
             section[key] = shape
-        elif shape is not None and _normal(given) != _normal(shape):
+        elif _normal(given) != _normal(shape):
+            space = env.action_space if key == "action_shape" else env.observation_space
             raise ConfigError(
-                f"{path}.{key} = {given}, but the env has {shape} ({spaces[key]}); "
+                f"{path}.{key} = {given}, but the env has {shape} ({space}); "
                 "leave it out to take the env's"
             )
 
@@ -75,9 +83,38 @@ def advice(policy_cfg: Mapping[str, Any], space: gym.Space) -> list[str]:
     return []
 
 
+def _shapes(obs_space: gym.Space, action_space: gym.Space) -> dict[str, Any]:
+    """Arguments of a model, None where the spaces do not say."""
+    if not isinstance(action_space, AgentsSpace):
+        return {"obs_shape": _obs_shape(obs_space), "action_shape": _action_shape(action_space)}
+    seen = obs_space
+    if isinstance(obs_space, gym.spaces.Dict):
+        if AGENT_STATE not in obs_space.spaces:
+            raise ConfigError(
+                f"the env has agents ({action_space}), but its observation {obs_space} lacks "
+                f"'{AGENT_STATE}', what each of them sees"
+            )
+        seen = obs_space[AGENT_STATE]
+    count = action_space.agent_num
+    if not seen.shape or seen.shape[0] != count:
+        raise ConfigError(
+            f"the env has {count} agents, but what they see is of the shape {seen.shape}; its "
+            "first axis must be the agents"
+        )
+    whole = obs_space.spaces.get(GLOBAL_STATE) if isinstance(obs_space, gym.spaces.Dict) else None
+    return {
+        "agent_num": count,
+        "obs_shape": _plain(seen.shape[1:]),
+        "global_obs_shape": None if whole is None else _obs_shape(whole),
+        "action_shape": _action_shape(action_space.one),
+    }
+
+
 def _is_masked(space: gym.Space) -> bool:
     if not isinstance(space, gym.spaces.Dict):
         return False
+    if {AGENT_STATE, ACTION_MASK} <= set(space):
+        return True
     return set(space) == _MASKED or (set(space) == _WITH_PAST and _is_masked(space["obs"]))
 
 
@@ -86,7 +123,10 @@ def _obs_shape(space: gym.Space) -> Any:
         if _is_masked(space) or set(space) == _WITH_PAST:
             return _obs_shape(space["obs"])  # the policy knows what the others are for
         return {key: _obs_shape(inner) for key, inner in space.items()}
-    shape = space.shape
+    return _plain(space.shape)
+
+
+def _plain(shape: tuple[int, ...] | None) -> Any:
     if not shape:
         return None
     return int(shape[0]) if len(shape) == 1 else [int(n) for n in shape]
@@ -111,7 +151,12 @@ def _normal(shape: Any) -> Any:
 
 
 def action_kind(space: gym.Space) -> str:
-    """'discrete', 'multi_discrete', 'continuous', 'hybrid', or else the name of the space."""
+    """'discrete', 'multi_discrete', 'continuous', 'hybrid', or else the name of the space.
+
+    Those of agents have '_agents' behind.
+    """
+    if isinstance(space, AgentsSpace):
+        return f"{action_kind(space.one)}_agents"
     for cls, kind in (
         (gym.spaces.Discrete, "discrete"),
         (gym.spaces.MultiDiscrete, "multi_discrete"),

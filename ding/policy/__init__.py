@@ -11,6 +11,7 @@ from ding.policy.config import CollectConfig, EvalConfig, LearnConfig, OtherConf
 from ding.policy.d4pg import D4PGConfig, D4PGPolicy
 from ding.policy.ddpg import DDPGConfig, DDPGPolicy
 from ding.policy.discrete_sac import DiscreteSACPolicy
+from ding.policy.dqfd import DQFDConfig, DQFDPolicy
 from ding.policy.dqn import DQNConfig, DQNPolicy
 from ding.policy.factory import create_policy, get_policy_cls, register_policy
 from ding.policy.fqf import FQFConfig, FQFPolicy
@@ -34,9 +35,11 @@ from ding.policy.ppg import PPGConfig, PPGPolicy
 from ding.policy.ppo import PPOConfig, PPOPolicy
 from ding.policy.ppo_offpolicy import PPOOffPolicy, PPOOffPolicyConfig
 from ding.policy.ppo_recurrent import PPORecurrentConfig, PPORecurrentPolicy
+from ding.policy.qmix import IDQNPolicy, QMIXConfig, QMIXPolicy, VDNPolicy
 from ding.policy.qrdqn import QRDQNConfig, QRDQNPolicy
 from ding.policy.r2d2 import R2D2Config, R2D2Policy
 from ding.policy.r2d2_gtrxl import R2D2GTrXLPolicy
+from ding.policy.r2d3 import R2D3Config, R2D3Policy
 from ding.policy.rainbow import RainbowConfig, RainbowPolicy
 from ding.policy.random_policy import PolicyFactory, get_random_policy
 from ding.policy.sac import SACConfig, SACPolicy
@@ -65,6 +68,8 @@ __all__ = [
     "D4PGPolicy",
     "DDPGConfig",
     "DDPGPolicy",
+    "DQFDConfig",
+    "DQFDPolicy",
     "DQNConfig",
     "DQNPolicy",
     "DiscreteSACPolicy",
@@ -72,6 +77,7 @@ __all__ = [
     "EvalMode",
     "FQFConfig",
     "FQFPolicy",
+    "IDQNPolicy",
     "IMPALAConfig",
     "IMPALAPolicy",
     "IQNConfig",
@@ -100,11 +106,15 @@ __all__ = [
     "Policy",
     "PolicyConfig",
     "PolicyFactory",
+    "QMIXConfig",
+    "QMIXPolicy",
     "QRDQNConfig",
     "QRDQNPolicy",
     "R2D2Config",
     "R2D2GTrXLPolicy",
     "R2D2Policy",
+    "R2D3Config",
+    "R2D3Policy",
     "RainbowConfig",
     "RainbowPolicy",
     "SACConfig",
@@ -116,6 +126,7 @@ __all__ = [
     "Statistics",
     "TD3Config",
     "TD3Policy",
+    "VDNPolicy",
     "create_policy",
     "get_policy_cls",
     "get_random_policy",

@@ -15,11 +15,13 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from ding.policy.actions import masked_logits
 from ding.policy.actor_critic import (
     ACTION_SPACES,
     ActorCriticPolicy,
     AdvantageCollectConfig,
     check_on_policy,
+    ends_of,
     learned,
 )
 from ding.policy.config import (
@@ -30,7 +32,10 @@ from ding.policy.config import (
     one_of,
     within,
 )
+from ding.policy.intrinsic_critic import IntrinsicCritic, IntrinsicReturnConfig
 from ding.policy.modes import takes_all_envs
+from ding.policy.teacher import TeacherConfig, teacher_of, teaching_loss
+from ding.rl_utils.adder import terminated
 from ding.rl_utils.ppo import clipped_surrogate, ratio_statistics, value_loss
 from ding.rl_utils.td import weighted_mean
 from ding.torch_utils import GradientStep
@@ -67,6 +72,8 @@ class ClipLearnConfig(LearnConfig):
 class PPOLearnConfig(ClipLearnConfig):
     epoch_per_collect: int = 10
     """Passes over the collected samples."""
+    teacher: TeacherConfig | None = None
+    """A policy to stay close to at first; None: there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +83,8 @@ class PPOConfig(PolicyConfig):
     """'discrete' (also for several actions at once), 'continuous' or 'hybrid'."""
     recompute_adv: bool = True
     """Compute the advantages anew, with the present critic, before every epoch."""
+    intrinsic: IntrinsicReturnConfig | None = None
+    """Returns of a reward model's `intrinsic_reward` (intrinsic_reward_type 'new'); None: none."""
     learn: PPOLearnConfig = field(default_factory=PPOLearnConfig)
     collect: AdvantageCollectConfig = field(default_factory=AdvantageCollectConfig)
 
@@ -93,30 +102,65 @@ class PPOPolicy(ActorCriticPolicy):
     action_kinds: ClassVar[tuple[str, ...]] = (*ActorCriticPolicy.action_kinds, "hybrid")
     cfg: PPOConfig
     check_config = staticmethod(check_samples)
+    _intrinsic: IntrinsicCritic | None = None
 
     def _init_learn(self) -> None:
         learn = self.cfg.learn
+        self._teacher = teacher_of(self.cfg, self._model, "compute_actor")
         self._optimizer = self._adam(self._model.parameters(), learn.learning_rate, eps=1e-5)
         self._step = GradientStep(self._model, self._optimizer, self._loss, compiled=learn.compile)
         self.learn_state |= {"optimizer": self._optimizer}
+        if self._teacher is not None:
+            self.learn_state["teacher"] = self._teacher
+        if self.cfg.intrinsic is not None:
+            self._intrinsic = IntrinsicCritic(
+                self.cfg.intrinsic, self.cfg.model, self._normalisers.seen, self._device
+            )
+            self.learn_state["intrinsic_critic"] = self._intrinsic
 
     def _forward_learn(self, data: Sequence[Any]) -> list[dict[str, Any]]:
         columns, learn = self._prepared(data), self.cfg.learn
         self._check_size(columns)
         if learn.value_norm:
             self._return_scale.update(columns["return"])
+        if "intrinsic_return" in columns and self._intrinsic is not None:
+            self._intrinsic.update_scale(columns["intrinsic_return"])
         outputs: list[dict[str, Any]] = []
         for epoch in range(learn.epoch_per_collect):
             if epoch > 0 and self.cfg.recompute_adv:
                 columns = self._with_advantage(columns)
-            batches = self._minibatches(self._for_loss(columns))
+            batches = map(self._taught, self._minibatches(self._for_loss(columns)))
             outputs += [learned(self._optimizer, *self._step(batch)) for batch in batches]
+            self._update_intrinsic(columns)
         return outputs
+
+    def _taught(self, batch: Batch) -> Batch:
+        return batch if self._teacher is None else self._teacher.add_to(batch)
+
+    def _update_intrinsic(self, columns: Batch) -> None:
+        """One pass of the critic of intrinsic rewards, if there is one."""
+        if self._intrinsic is not None and "intrinsic_return" in columns:
+            for batch in self._minibatches({k: columns[k] for k in ("obs", "intrinsic_return")}):
+                self._intrinsic.update(batch)
+
+    def _with_advantage(self, steps: Batch) -> Batch:
+        columns = super()._with_advantage(steps)
+        cfg = self.cfg.intrinsic
+        if cfg is None or self._intrinsic is None or "intrinsic_reward" not in columns:
+            return columns
+        advantage, returns = self._intrinsic.advantages(
+            columns, ends_of(columns), terminated(columns), self.cfg.collect.gae_lambda
+        )
+        columns["advantage"] = columns["advantage"] + cfg.weight * advantage
+        return {**columns, "intrinsic_return": returns}
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         output = self._model(batch["obs"], mode="compute_actor_critic")
         log_prob, entropy = self._log_prob(output, batch["action"])
-        return ppo_loss(self.cfg.learn, batch, log_prob, entropy, output["value"])
+        loss, metrics = ppo_loss(self.cfg.learn, batch, log_prob, entropy, output["value"])
+        if self._teacher is not None:
+            loss = loss + teaching_loss(batch, masked_logits(output))
+        return loss, metrics
 
     def _monitor_vars_learn(self) -> list[str]:
         return list(MONITORED)

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from ding.envs.agents import AgentsSpace
 from ding.policy.acting import random_allowed
 from ding.policy.modes import CollectMode
 from ding.utils.batch import ByEnv, stack, stacked_of
@@ -42,6 +43,9 @@ def random_actions(space: gym.Space, n: int, rng: np.random.Generator, obs: Any 
     """`n` actions of the space, stacked; an 'action_mask' in `obs` says which are allowed."""
     if isinstance(obs, dict) and "action_mask" in obs:
         return _masked_actions(space, n, rng, obs["action_mask"])
+    if isinstance(space, AgentsSpace):
+        rows = random_actions(space.one, n * space.agent_num, rng)
+        return rows.reshape(n, space.agent_num, *rows.shape[1:])
     if isinstance(space, gym.spaces.Dict):
         return {key: random_actions(part, n, rng) for key, part in space.items()}
     if isinstance(space, gym.spaces.Tuple):

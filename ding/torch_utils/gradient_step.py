@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ding.torch_utils.distributed import current
-from ding.torch_utils.optim import SGD, Adam
+from ding.torch_utils.optim import SGD, Adam, RMSprop
 from ding.utils.errors import ConfigError
 
 Result = tuple[Tensor, dict[str, Tensor]]
@@ -38,12 +38,18 @@ class GradientStep:
     """
 
     def __init__(
-        self, module: nn.Module, optimizer: Adam | SGD, loss: Loss, *, compiled: bool = False
+        self,
+        module: nn.Module,
+        optimizer: Adam | RMSprop | SGD,
+        loss: Loss,
+        *,
+        compiled: bool = False,
     ) -> None:
-        """Only a step of Adam can be compiled."""
         self._optimizer, self._loss = optimizer, loss
-        self._compiled = None
-        if compiled and isinstance(optimizer, Adam):
+        self._compiled: CompiledStep | None = None
+        if compiled:
+            if not isinstance(optimizer, Adam):
+                raise ConfigError("a compiled update needs Adam; set policy.learn.compile = False")
             self._compiled = CompiledStep(module, optimizer, loss)
 
     def __call__(self, batch: Any) -> Result:

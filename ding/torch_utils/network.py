@@ -122,6 +122,10 @@ class TwinMLP(nn.Module):
         n_member = len(stacks[0][0])
         return self._run(x.expand(n_member, *x.shape), *stacks)
 
+    def each(self, x: Tensor) -> Tensor:
+        """Every member on inputs of its own: (N, B, I) -> (N, B, O)."""
+        return self._run(x, *self._stacks())
+
     def first(self, x: Tensor) -> Tensor:
         """The first member alone: (B, I) -> (B, O)."""
         return self._run(x, *([stack[0] for stack in part] for part in self._stacks()))

@@ -168,6 +168,12 @@ class RMSprop(torch.optim.RMSprop):
         super().__init__(params, lr, alpha, eps, weight_decay, momentum, centered)
         _limit(self, gradient_options)
 
+    def step_on(self, loss: Tensor) -> None:
+        """One step on the gradient of `loss`."""
+        self.zero_grad()
+        loss.backward()
+        self.step()
+
 
 class SGD(torch.optim.SGD):
     """Stochastic gradient descent with momentum."""

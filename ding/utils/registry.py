@@ -93,9 +93,11 @@ def class_of(registry: Registry, cfg: Mapping[str, Any]) -> Any:
 _ATARI = "dizoo.atari.envs.atari_env:AtariEnv"
 _CARTPOLE = "dizoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv"
 _NO_VELOCITY = "dizoo.classic_control.cartpole.envs.no_velocity_env:NoVelocityEnv"
+_FIXED_CARTPOLE = "dizoo.classic_control.cartpole.envs.fixed_horizon_env:FixedHorizonCartPoleEnv"
 _SPARSE_CAR = "dizoo.classic_control.mountain_car.envs.sparse_env:SparseMountainCarEnv"
 _PENDULUM = "dizoo.classic_control.pendulum.envs.pendulum_env:PendulumEnv"
 _GYM_HYBRID = "dizoo.gym_hybrid.envs.gym_hybrid_env:GymHybridEnv"
+_PETTING_ZOO = "ding.envs.pettingzoo_env:PettingZooEnv"
 _WRAPPER = "ding.envs.gym_env:DingEnvWrapper"
 
 ENV_REGISTRY = Registry(
@@ -108,10 +110,14 @@ ENV_REGISTRY = Registry(
         "mountain_car_sparse": _SPARSE_CAR,
         "reach": "dizoo.toy.reach.envs.reach_env:ReachEnv",
         "cartpole": _CARTPOLE,
+        "cartpole_fixed": _FIXED_CARTPOLE,
         "cartpole_no_velocity": _NO_VELOCITY,
         "lattice": "dizoo.toy.lattice.envs.lattice_env:LatticeEnv",
         "pendulum": _PENDULUM,
         "gym_hybrid": _GYM_HYBRID,
+        "matrix_game": "dizoo.matrix_games.envs.matrix_game_env:MatrixGameEnv",
+        "pettingzoo": _PETTING_ZOO,
+        "petting_zoo": _PETTING_ZOO,
         "ding_env_wrapper": _WRAPPER,
         "ding_env_wrapper_generated": _WRAPPER,
     },
@@ -167,7 +173,9 @@ POLICY_REGISTRY = Registry(
         "sqn": "ding.policy.sqn:SQNPolicy",
         "averaged_dqn": "ding.policy.averaged_dqn:AveragedDQNPolicy",
         "bdq": "ding.policy.bdq:BDQPolicy",
+        "dqfd": "ding.policy.dqfd:DQFDPolicy",
         "r2d2": "ding.policy.r2d2:R2D2Policy",
+        "r2d3": "ding.policy.r2d3:R2D3Policy",
         "r2d2_gtrxl": "ding.policy.r2d2_gtrxl:R2D2GTrXLPolicy",
         "ngu": "ding.policy.ngu:NGUPolicy",
         "a2c": "ding.policy.a2c:A2CPolicy",
@@ -185,6 +193,9 @@ POLICY_REGISTRY = Registry(
         "d4pg": "ding.policy.d4pg:D4PGPolicy",
         "pdqn": "ding.policy.pdqn:PDQNPolicy",
         "paddpg": "ding.policy.paddpg:PADDPGPolicy",
+        "qmix": "ding.policy.qmix:QMIXPolicy",
+        "vdn": "ding.policy.qmix:VDNPolicy",
+        "idqn": "ding.policy.qmix:IDQNPolicy",
     },
 )
 MODEL_REGISTRY = Registry(
@@ -216,7 +227,12 @@ MODEL_REGISTRY = Registry(
         "qac_dist": "ding.model.qac_dist:QACDIST",
         "hybrid_qac": "ding.model.hybrid:HybridQAC",
         "pdqn": "ding.model.hybrid:PDQN",
+        "qmix": "ding.model.agents:QMix",
     },
+)
+MIXER_REGISTRY = Registry(
+    "mixer",
+    {"qmix": "ding.model.mixers:MonotonicMixer", "vdn": "ding.model.mixers:SumMixer"},
 )
 BUFFER_REGISTRY = Registry(
     "buffer",
@@ -244,6 +260,7 @@ SERIAL_EVALUATOR_REGISTRY = Registry(
 REWARD_MODEL_REGISTRY = Registry(
     "reward_model",
     {
+        "gail": "ding.reward_model.gail:GailRewardModel",
         "icm": "ding.reward_model.icm:ICMRewardModel",
         "rnd": "ding.reward_model.rnd:RndRewardModel",
     },
@@ -258,6 +275,7 @@ REGISTRIES: dict[str, Registry] = {
         ENV_WRAPPER_REGISTRY,
         POLICY_REGISTRY,
         MODEL_REGISTRY,
+        MIXER_REGISTRY,
         BUFFER_REGISTRY,
         LEARNER_REGISTRY,
         SERIAL_COLLECTOR_REGISTRY,

@@ -11,6 +11,7 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
+from ding.envs.agents import AgentsSpace
 from ding.envs.base_env import VecStep
 from ding.utils.batch import ByEnv, stacked_of
 from ding.utils.errors import ConfigError, nearest
@@ -27,6 +28,9 @@ from ding.worker.collector.waiting_envs import (
 
 # Seconds until a manager whose envs step out of turn is looked at again.
 _PATIENCE = 0.1
+
+AGENT_RETURN = "return_agent_"
+"""Beginning of the names under which the returns of single agents are reported."""
 
 STOP_METRICS = ("return", "win_rate", "unit_step_reward")
 
@@ -87,6 +91,27 @@ class VectorEvalMonitor:
 
     def get_episode_info(self) -> list[dict[str, Any]]:
         return [info for infos in self._info for info in infos]
+
+
+class AgentReturns:
+    """Returns of every agent in N envs, where each has its own reward; else nothing."""
+
+    def __init__(self, n: int, action_space: Any) -> None:
+        agents = action_space.agent_num if isinstance(action_space, AgentsSpace) else 0
+        self._total = np.zeros((n, agents))
+
+    def add(self, step: VecStep) -> None:
+        if step.reward.shape[1:] == self._total.shape[1:]:
+            self._total[step.env_id] += step.reward
+        else:
+            self._total = self._total[:, :0]
+
+    def of(self, i: int) -> dict[str, float]:
+        """By name, for the info of an episode of env i."""
+        return {f"{AGENT_RETURN}{k}": float(x) for k, x in enumerate(self._total[i])}
+
+    def clear(self, i: int) -> None:
+        self._total[i] = 0.0
 
 
 class BaseSerialEvaluator:
@@ -196,23 +221,27 @@ class BaseSerialEvaluator:
     def _play(self, monitor: VectorEvalMonitor, policy_kwargs: Mapping[str, Any]) -> None:
         n = self._env.env_num
         total, length = np.zeros(n), np.zeros(n, dtype=np.int64)
+        of_agents = AgentReturns(n, getattr(self._env, "action_space", None))
         active = np.ones(n, dtype=bool)
         while not monitor.is_finished():
             step = self._step(active, policy_kwargs)
             ids = step.env_id
             total[ids] += step.reward if step.reward.ndim == 1 else summed_reward(step.reward)
             length[ids] += 1
+            of_agents.add(step)
             for k in np.flatnonzero(step.done | step.abnormal).tolist():
                 i = int(ids[k])
                 self._policy.reset([i])
                 if not step.abnormal[k]:
                     info = dict(step.info[k])
                     monitor.update_reward(i, info.get("eval_episode_return", total[i]))
-                    monitor.update_info(i, {"length": int(length[i]), **info})
+                    own = of_agents.of(i)
+                    monitor.update_info(i, {"length": int(length[i]), **own, **info})
                     active[i] = not monitor.is_env_finished(i)
                 elif "error" not in step.info[k]:
                     self._env.reset({i: None})
                 total[i], length[i] = 0.0, 0
+                of_agents.clear(i)
 
     def _step(self, active: np.ndarray, policy_kwargs: Mapping[str, Any]) -> VecStep:
         """Steps of envs that still play, as they come; at least one."""
@@ -256,6 +285,10 @@ class BaseSerialEvaluator:
             "reward_min": float(np.min(returns)),
             "avg_episode_length": float(np.mean([info["length"] for info in infos])),
         }
+        for name in sorted(key for key in _shared(infos) if key.startswith(AGENT_RETURN)):
+            values[f"reward_mean{name.removeprefix('return')}"] = float(
+                np.mean([info[name] for info in infos])
+            )
         self.history.append({"train_iter": train_iter, "envstep": envstep, **values})
         counts = {"train_iter": train_iter, "envstep": envstep, "episodes": len(returns)}
         self._log.info(f"evaluation\n{table(counts | values)}")

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 OBSERVATIONS = ("vector", "image", "dict")
-ACTIONS = ("discrete", "multi_discrete", "continuous", "hybrid")
-MASKABLE = ("discrete", "hybrid")
-"""Kinds of actions that a mask can be for: one choice, or the type of a hybrid action."""
+ACTIONS = ("discrete", "multi_discrete", "continuous", "hybrid", "discrete_agents")
+MASKABLE = ("discrete", "hybrid", "discrete_agents")
+"""Kinds of actions that a mask can be for: one choice (of each agent), or the type of a hybrid
+action."""
 MASKED = ("vector", "dict")
 """Observations that are tried beside a mask."""
 
@@ -27,6 +28,8 @@ class Claim:
     """Remembers what it saw earlier in the episode."""
     bootstraps: bool = True
     """Values the last observation of an episode that a limit cut off."""
+    demonstrated: bool = False
+    """Needs the steps of an expert."""
     env_wrapper: tuple[str, ...] = ()
     """Wrappers that its envs need."""
 
@@ -34,6 +37,8 @@ class Claim:
 _DISCRETE = Claim(actions=("discrete",), masks=True)
 _CONTINUOUS = Claim(actions=("continuous",))
 _HYBRID = Claim(actions=("hybrid",), masks=True)
+_AGENTS = Claim(actions=("discrete_agents",), observations=("vector",), masks=True, recurrent=True)
+_OF_ONE = ("discrete", "multi_discrete", "continuous", "hybrid")
 _UNTYPED = ("discrete", "multi_discrete", "continuous")
 
 CLAIMS: dict[str, Claim] = {
@@ -41,6 +46,7 @@ CLAIMS: dict[str, Claim] = {
     "bc": Claim(actions=("discrete", "continuous"), masks=True, bootstraps=False),
     "dqn": _DISCRETE,
     "averaged_dqn": _DISCRETE,
+    "dqfd": Claim(actions=("discrete",), masks=True, demonstrated=True),
     "c51": _DISCRETE,
     "qrdqn": _DISCRETE,
     "iqn": _DISCRETE,
@@ -51,13 +57,14 @@ CLAIMS: dict[str, Claim] = {
     "sqn": _DISCRETE,
     "bdq": Claim(actions=("multi_discrete",)),
     "r2d2": Claim(actions=("discrete",), masks=True, recurrent=True),
+    "r2d3": Claim(actions=("discrete",), masks=True, recurrent=True, demonstrated=True),
     "r2d2_gtrxl": Claim(actions=("discrete",), masks=True, recurrent=True),
     "ngu": Claim(
         actions=("discrete",), recurrent=True, env_wrapper=("obs_plus_prev_action_reward",)
     ),
-    "ppo": Claim(actions=ACTIONS, masks=True),
+    "ppo": Claim(actions=_OF_ONE, masks=True),
     "ppo_recurrent": Claim(actions=_UNTYPED, masks=True, recurrent=True),
-    "ppo_offpolicy": Claim(actions=ACTIONS, masks=True),
+    "ppo_offpolicy": Claim(actions=_OF_ONE, masks=True),
     "ppg": Claim(actions=("discrete",), masks=True),
     # Returns of whole episodes: there is no critic to value a last observation with.
     "pg": Claim(actions=_UNTYPED, masks=True, bootstraps=False),
@@ -71,6 +78,9 @@ CLAIMS: dict[str, Claim] = {
     "discrete_sac": _DISCRETE,
     "pdqn": _HYBRID,
     "paddpg": _HYBRID,
+    "qmix": _AGENTS,
+    "vdn": _AGENTS,
+    "idqn": _AGENTS,
 }
 
 
@@ -93,7 +103,8 @@ def cells() -> list[Cell]:
         for action in claim.actions:
             found += [Cell(algorithm, observation, action) for observation in claim.observations]
             if claim.masks and action in MASKABLE:
-                found += [Cell(algorithm, observation, action, True) for observation in MASKED]
+                masked = [one for one in MASKED if one in claim.observations]
+                found += [Cell(algorithm, observation, action, True) for observation in masked]
     return found
 
 

@@ -26,9 +26,11 @@ class Parity(BaseRewardModel):
     def estimate(self, data: Any) -> Any:
         columns = columns_of(data)
         obs = columns["next_obs"]
-        leaf = np.asarray(obs["obs"] if isinstance(obs, dict) else obs)
-        above = (leaf.reshape(len(leaf), -1) > 0).sum(axis=1)
-        return Rows({**columns, "reward": (above % 2 == 0).astype(np.float32)})
+        leaf = np.asarray(obs.get("obs", obs.get("agent_state")) if isinstance(obs, dict) else obs)
+        even = (leaf.reshape(len(leaf), -1) > 0).sum(axis=1) % 2 == 0
+        reward = np.zeros_like(columns["reward"], dtype=np.float32)
+        reward[even] = 1
+        return Rows({**columns, "reward": reward})
 
 
 def weights(algorithm: str, learned: bool, wrappers: list[str]) -> list[torch.Tensor]:

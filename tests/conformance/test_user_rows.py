@@ -22,12 +22,14 @@ from ding.utils.seed import set_pkg_seed
 N = 64
 OF_SEQUENCES = {
     "r2d2": r"lack mask, begins, prev_state: .*'sequence'",
+    "r2d3": r"lack mask, begins, prev_state: .*'sequence'",
     "r2d2_gtrxl": r"lack mask, begins: .*'sequence'",
     "ngu": r"lack mask, begins, prev_state, beta, .*, reward_extrinsic: .*'sequence'",
     "ppo_recurrent": r"lack prev_state: .*collector",
 }
 """They learn from states that only acting knows: what they say without."""
-OF_STEPS = [name for name in CLAIMS if name not in OF_SEQUENCES]
+OF_AGENTS = ("qmix", "vdn", "idqn")
+OF_STEPS = [name for name in CLAIMS if name not in (*OF_SEQUENCES, *OF_AGENTS)]
 
 
 def played(algorithm: str) -> tuple[Policy, list[dict[str, Any]]]:

@@ -14,10 +14,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from ding.envs import DingEnvWrapper
+from ding.envs import AgentsSpace, DingEnvWrapper
 from ding.utils.registry import ENV_REGISTRY
 
-N_CHOICE = 3
+N_CHOICE, N_AGENT = 3, 2
 _ARGS = spaces.Box(np.array([-2, -1], np.float32), np.array([2, 3], np.float32))
 _OBSERVATIONS: dict[str, spaces.Space[Any]] = {
     "vector": spaces.Box(-np.inf, np.inf, (3,), dtype=np.float32),
@@ -29,11 +29,18 @@ _OBSERVATIONS: dict[str, spaces.Space[Any]] = {
         }
     ),
 }
+_OF_AGENTS = spaces.Dict(
+    {
+        "agent_state": spaces.Box(-np.inf, np.inf, (N_AGENT, 3), dtype=np.float32),
+        "global_state": spaces.Box(-np.inf, np.inf, (4,), dtype=np.float32),
+    }
+)
 _ACTIONS: dict[str, spaces.Space[Any]] = {
     "discrete": spaces.Discrete(N_CHOICE),
     "multi_discrete": spaces.MultiDiscrete([N_CHOICE, N_CHOICE]),
     "continuous": _ARGS,
     "hybrid": spaces.Dict({"action_type": spaces.Discrete(N_CHOICE), "action_args": _ARGS}),
+    "discrete_agents": AgentsSpace(spaces.Discrete(N_CHOICE), N_AGENT),
     # Nobody claims these.
     "tuple": spaces.Tuple([spaces.Discrete(N_CHOICE), _ARGS]),
     "multi_binary": spaces.MultiBinary(N_CHOICE),
@@ -43,8 +50,12 @@ UNCLAIMED_ACTIONS = ("tuple", "multi_binary")
 
 class World(gym.Env[Any, Any]):
     def __init__(self, observation: str, action: str, masked: bool, end: str, shift: float) -> None:
-        self.observation_space = _OBSERVATIONS[observation]
-        if masked:
+        self._of_agents = action == "discrete_agents"
+        self.observation_space = _OF_AGENTS if self._of_agents else _OBSERVATIONS[observation]
+        if masked and self._of_agents:
+            mask = spaces.Box(0, 1, (N_AGENT, N_CHOICE), dtype=np.int8)
+            self.observation_space = spaces.Dict({**_OF_AGENTS, "action_mask": mask})
+        elif masked:
             mask = spaces.Box(0, 1, (N_CHOICE,), dtype=np.int8)
             self.observation_space = spaces.Dict(
                 {"obs": self.observation_space, "action_mask": mask}
@@ -66,7 +77,7 @@ class World(gym.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         if not self.action_space.contains(action):
             raise ValueError(f"{action!r} is no action of {self.action_space}")
-        if self._masked and not self._allowed[_choice(action)]:
+        if self._masked and not self._allows(action):
             raise ValueError(f"{action!r} is forbidden by the mask {self._allowed}")
         # Small: losses that grow linearly from 1 on would not tell one target from another.
         reward = 0.1 * (float(self.np_random.normal()) + _worth(action))
@@ -74,7 +85,14 @@ class World(gym.Env[Any, Any]):
         over = self._left == 0
         return self._seen(), reward, over and self._terminates, over and not self._terminates, {}
 
+    def _allows(self, action: Any) -> bool:
+        if self._of_agents:
+            return bool(self._allowed[np.arange(N_AGENT), action].all())
+        return bool(self._allowed[_choice(action)])
+
     def _seen(self) -> Any:
+        if self._of_agents:
+            return self._seen_by_agents()
         obs = self._drawn()
         forbidden = self.np_random.permutation(N_CHOICE)[: self.np_random.integers(1, N_CHOICE)]
         self._allowed = np.ones(N_CHOICE, dtype=np.int8)
@@ -82,6 +100,13 @@ class World(gym.Env[Any, Any]):
         if not self._masked:
             return obs
         return {"obs": obs, "action_mask": self._allowed.copy()}
+
+    def _seen_by_agents(self) -> Any:
+        shift = self._shift if self._left == 0 else 0.0
+        state, whole = ((self.np_random.normal(size=n) + shift) for n in ((N_AGENT, 3), 4))
+        obs = {"agent_state": state.astype(np.float32), "global_state": whole.astype(np.float32)}
+        self._allowed = self.np_random.permuted(np.eye(N_AGENT, N_CHOICE, dtype=np.int8), axis=1)
+        return {**obs, "action_mask": self._allowed.copy()} if self._masked else obs
 
     def _drawn(self) -> Any:
         if self._observation == "image":

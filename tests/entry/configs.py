@@ -53,12 +53,24 @@ SAC: dict[str, Any] = dict(
         other=dict(replay_buffer=dict(replay_buffer_size=1000)),
     ),
 )
+QMIX: dict[str, Any] = dict(
+    exp_name="run",
+    env={k: v for k, v in DQN["env"].items() if k != "env_id"},
+    policy=dict(
+        model=dict(hidden_size_list=[8]),
+        learn=dict(batch_size=8, update_per_collect=2),
+        collect=dict(n_sample=16, unroll_len=3),
+        eval=dict(evaluator=dict(eval_freq=20)),
+        other=dict(replay_buffer=dict(replay_buffer_size=1000)),
+    ),
+)
 CREATE: dict[str, dict[str, Any]] = {
     "dqn": dict(policy=dict(type="dqn")),
     "ppo": dict(policy=dict(type="ppo")),
     "sac": dict(env=dict(type="pendulum"), policy=dict(type="sac")),
+    "qmix": dict(env=dict(type="matrix_game"), policy=dict(type="qmix")),
 }
-MAIN: dict[str, dict[str, Any]] = {"dqn": DQN, "ppo": PPO, "sac": SAC}
+MAIN: dict[str, dict[str, Any]] = {"dqn": DQN, "ppo": PPO, "sac": SAC, "qmix": QMIX}
 
 
 def changed(main: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

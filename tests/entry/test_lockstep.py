@@ -97,6 +97,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str | None]] = {
         "advanced",
     ),
     "ppo": ("ppo", dict(learn=dict(value_norm=True)), None),
+    "qmix": ("qmix", dict(reward_norm=True), None),
     "sac, normalised, warmed up": (
         "sac",
         dict(obs_norm=True, reward_norm=True, nstep=2, learn=dict(update_per_collect=1)),

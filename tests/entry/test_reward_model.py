@@ -112,6 +112,17 @@ def test_shapes_that_are_not_the_envs_are_refused() -> None:
     assert not Path("run").exists()
 
 
+def test_intrinsic_returns_of_their_own_go_with_ppo() -> None:
+    new = {**RND, "intrinsic_reward_type": "new"}
+    with pytest.raises(ConfigError, match=r"policy 'dqn' does not read; set policy.intrinsic"):
+        trained(with_model("dqn", "run", new), 50)
+    with pytest.raises(ConfigError, match=r"set reward_model.intrinsic_reward_type = 'new'"):
+        trained(with_model("ppo", "run", RND, intrinsic=dict(weight=0.5)), 50)
+    config = with_model("ppo", "run", new, intrinsic=dict(weight=0.5))
+    policy = serial_pipeline(config, SEED, max_env_step=128)
+    assert policy._intrinsic is not None and policy._intrinsic._scale.std != 1.0
+
+
 def test_established_entries_check_what_they_are_given() -> None:
     with pytest.raises(ConfigError, match="the config has no reward_model"):
         serial_pipeline_reward_model_offpolicy(pair("dqn"), SEED)

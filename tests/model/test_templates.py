@@ -36,6 +36,9 @@ def build(name, obs_shape, **options):
     settings |= GTRXL if name == "gtrxldqn" else {}
     settings |= dict(collector_env_num=2) if name == "ngu" else {}
     settings |= dict(twin_critic=True) if name in ("qac", "hybrid_qac") else {}
+    if name == "qmix":
+        settings |= dict(agent_num=2, global_obs_shape=3, hidden_size_list=sizes)
+        return create_model({"type": name, "obs_shape": obs_shape, **settings})
     options = {"encoder_hidden_size_list": sizes, **options}
     return create_model({"type": name, "obs_shape": obs_shape, **settings, **options})
 
@@ -50,6 +53,10 @@ def in_modes(model, obs):
 
 def as_vac(model, obs):
     return [model(obs(B), mode) for mode in MODES]
+
+
+def of_agents(model, obs):
+    return [model({"obs": {"agent_state": obs(B, 2), "global_state": torch.ones(B, 3)}})]
 
 
 def with_action(model, obs):
@@ -98,6 +105,7 @@ CALLS = {
     "drqn": in_sequence,
     "ngu": partial(in_sequence, **PAST),
     "recurrent_vac": recurrent_vac,
+    "qmix": of_agents,
     "gtrxldqn": lambda model, obs: [model(obs(T, B))],
 }
 

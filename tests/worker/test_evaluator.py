@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from ding.envs import BaseEnv, BaseEnvManager, BaseEnvTimestep, DingEnvWrapper
+from ding.envs import AgentsSpace, BaseEnv, BaseEnvManager, BaseEnvTimestep, DingEnvWrapper
 from ding.utils.errors import ConfigError
 from ding.worker import BaseSerialEvaluator, VectorEvalMonitor, create_serial_evaluator
 from worker.fakes import StepLogEnv, dqn
@@ -169,3 +170,40 @@ def test_misuse(tmp_path: Any) -> None:
         evaluator.eval()
     with pytest.raises(ConfigError, match="'return'"):
         create_serial_evaluator(dict(type="interaction", stop_metric="retrn"))
+
+
+class Pair(BaseEnv):
+    """Two agents who get 1 and 10 at each of three steps."""
+
+    _observation_space = gym.spaces.Box(-9, 9, (2, 1), np.float32)
+    _action_space = AgentsSpace(gym.spaces.Discrete(2), 2)
+    _reward_space = gym.spaces.Box(-99, 99, (2,), np.float32)
+
+    def reset(self) -> Any:
+        self.t = 0
+        return np.zeros((2, 1), np.float32)
+
+    def step(self, action: Any) -> BaseEnvTimestep:
+        self.t += 1
+        obs, reward = np.zeros((2, 1), np.float32), np.array([1, 10], np.float32)
+        return BaseEnvTimestep(obs, reward, self.t == 3, {})
+
+    def close(self) -> None: ...
+
+
+def test_returns_of_agents_are_told_one_by_one(tmp_path: Path) -> None:
+    class Idle:
+        def forward(self, obs: Any) -> Any:
+            return {i: {"action": np.zeros(2, np.int64)} for i in obs}
+
+        def reset(self, ids: Any = None) -> None: ...
+
+    env = BaseEnvManager([Pair] * 2, {})
+    with BaseSerialEvaluator(
+        dict(n_episode=3), env=env, policy=Idle(), exp_name=str(tmp_path)
+    ) as evaluator:
+        reward = evaluator.eval().reward
+        assert list(reward) == [33, 33, 33]
+        assert reward["return_agent_0"] == [3, 3, 3] and reward["return_agent_1"] == [30, 30, 30]
+        (entry,) = evaluator.history
+        assert (entry["reward_mean"], entry["reward_mean_agent_1"]) == (33, 30)

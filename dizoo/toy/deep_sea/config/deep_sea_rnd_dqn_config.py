@@ -11,11 +11,11 @@ main_config = dict(
     ),
     reward_model=dict(
         type="rnd",
-        intrinsic_reward_weight=0.01,
+        intrinsic_reward_weight=0.1,
         hidden_size_list=[128, 64],
-        learning_rate=0.0001,
+        learning_rate=0.001,
         batch_size=64,
-        update_per_collect=4,
+        update_per_collect=8,
         obs_norm=False,
     ),
     policy=dict(

@@ -1,0 +1,108 @@
+"""PettingZoo's parallel envs by family and id: MPE (the package `mpe2`), SISL, Butterfly, ..."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Any, ClassVar
+
+from ding.envs.packages import missing_package
+from ding.envs.parallel_agents import ParallelAgentsEnv
+from ding.utils.errors import ConfigError, DingError, nearest
+
+_EXTRA = "pettingzoo"
+_MPE = "mpe"
+
+
+class PettingZooEnv(ParallelAgentsEnv):
+    config: ClassVar[dict[str, Any]] = {
+        **ParallelAgentsEnv.config,
+        # 'mpe', or a part of PettingZoo such as 'sisl' or 'butterfly'.
+        "env_family": _MPE,
+        # Name of the module; an older version of an MPE id means the installed one.
+        "env_id": None,
+        # Number of agents, where the env leaves that open; None: its default.
+        "n_agent": None,
+        # Number of landmarks, which is that of agents.
+        "n_landmark": None,
+        # Steps of an episode.
+        "max_cycles": 25,
+        # Actions are numbers instead of choices.
+        "continuous_actions": False,
+        # Further arguments of the env.
+        "env_kwargs": {},
+    }
+
+    def __init__(
+        self,
+        env: Callable[[], Any] | Mapping[str, Any] | None = None,
+        cfg: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(env, cfg)
+        if self._factory is None and not self._cfg["env_id"]:
+            raise DingError("PettingZooEnv needs a factory of envs, or cfg['env_id']")
+        agents, landmarks = self._cfg["n_agent"], self._cfg["n_landmark"]
+        if landmarks is not None and landmarks != (3 if agents is None else agents):
+            raise ConfigError(
+                f"env.n_landmark = {landmarks}, but there are as many landmarks as agents "
+                f"(env.n_agent = {agents}); leave it out"
+            )
+
+    def _new_env(self) -> Any:
+        if self._factory is not None:
+            return super()._new_env()
+        module = self._module()
+        return module.parallel_env(**self._arguments(module))
+
+    def _own_state(self, env: Any) -> Any:
+        # That of MPE is what all agents see, computed once more.
+        return None if self._cfg["env_family"] == _MPE else super()._own_state(env)
+
+    def _module(self) -> ModuleType:
+        family, env_id = self._cfg["env_family"], str(self._cfg["env_id"])
+        package = "mpe2" if family == _MPE else f"pettingzoo.{family}"
+        try:
+            known = [module.name for module in iter_modules(import_module(package).__path__)]
+        except ModuleNotFoundError as error:
+            if error.name not in ("mpe2", "pettingzoo"):
+                raise ConfigError(f"env.env_family = '{family}': {error}") from error
+            raise missing_package(env_id, error.name, _EXTRA) from error
+        ids = [name for name in known if name.rpartition("_v")[2].isdigit()]
+        name = _installed(env_id, ids) if family == _MPE else env_id
+        if name not in ids:
+            raise ConfigError(f"env.env_id = '{env_id}' of family '{family}'{nearest(name, ids)}")
+        try:
+            return import_module(f"{package}.{name}")
+        except ModuleNotFoundError as error:
+            raise missing_package(env_id, str(error.name), _EXTRA) from error
+
+    def _arguments(self, module: ModuleType) -> dict[str, Any]:
+        """Arguments of the env; counts that it can't be told are an error."""
+        cfg, taken = self._cfg, inspect.signature(module.raw_env).parameters
+        found = {}
+        if "max_cycles" in taken:
+            found["max_cycles"] = cfg["max_cycles"]
+        if "continuous_actions" in taken:
+            found["continuous_actions"] = cfg["continuous_actions"]
+        if cfg["n_agent"] is not None:
+            if "N" not in taken:
+                raise ConfigError(
+                    f"env.n_agent = {cfg['n_agent']}: '{cfg['env_id']}' does not take a number of "
+                    f"agents; set env.env_kwargs (it takes {', '.join(taken)})"
+                )
+            found["N"] = cfg["n_agent"]
+        return {**found, **cfg["env_kwargs"]}
+
+    def __repr__(self) -> str:
+        return f"PettingZooEnv({self._cfg['env_id'] or 'factory'})"
+
+
+def _installed(env_id: str, ids: list[str]) -> str:
+    """The version that is there of an id whose version is older."""
+    name, _, version = env_id.rpartition("_v")
+    there = [one for one in ids if one.rpartition("_v")[0] == name]
+    is_older = version.isdigit() and there and int(version) < int(there[0].rpartition("_v")[2])
+    return there[0] if is_older else env_id

@@ -1,0 +1,109 @@
+"""Acting of agents that share a network: values of all agents at once, and what they remember.
+
+Letters in shapes: N envs, A agents, M actions, S numbers of what an agent remembers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.model.action_mask import masked
+from ding.model.agents import alive_of, mask_of, state_of
+from ding.policy.acting import epsilon_greedy
+from ding.utils.data.collate_fn import as_tensor
+from ding.utils.errors import DingError
+
+
+class AgentsActor:
+    """`actor(env_id, obs)` goes on from where each env's episode is; `reset` when one is over."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._memory: np.ndarray | None = None
+        """By env id, (ids, A, S): zeros for an episode that begins."""
+        self._lock = threading.Lock()  # threads that act share the memory
+
+    def __call__(self, env_id: np.ndarray, obs: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Values (N, A, M) under the mask, and what the agents remembered before, (N, A, S)."""
+        check_masks(env_id, obs)
+        state = state_of(obs)
+        device = next(self._model.parameters()).device
+        before = self._read(env_id, state.shape[1])
+        with torch.no_grad():
+            x = as_tensor(state).to(device).unsqueeze(0)
+            memory = None if before is None else torch.from_numpy(before).to(device)
+            q, after = self._model.values({"agent_state": x}, memory)
+        if before is not None:
+            self._write(env_id, after.cpu().numpy())
+        return masked(q[0].cpu().numpy(), mask_of(obs)), before
+
+    def _read(self, env_id: np.ndarray, agent_num: int) -> np.ndarray | None:
+        size = self._model.memory_size
+        if not size:
+            return None
+        with self._lock:
+            known, needed = self._memory, int(env_id.max()) + 1
+            if known is None or len(known) < needed:
+                known = np.zeros((needed, agent_num, size), dtype=np.float32)
+                if self._memory is not None:
+                    known[: len(self._memory)] = self._memory
+                self._memory = known
+            return known[env_id]
+
+    def _write(self, env_id: np.ndarray, after: np.ndarray) -> None:
+        with self._lock:
+            assert self._memory is not None
+            self._memory[env_id] = after
+
+    def reset(self, env_id: Iterable[int] | None = None) -> None:
+        if self._memory is None:
+            return
+        ids = slice(None) if env_id is None else [i for i in env_id if i < len(self._memory)]
+        self._memory[ids] = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"memory": None if self._memory is None else self._memory.copy()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._memory = None if state["memory"] is None else np.array(state["memory"])
+
+
+def explored(
+    q: np.ndarray, obs: Any, eps: float | np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """(N, A): the best actions under (N, A, M) values, each at random with a chance of `eps`."""
+    return _of_living(epsilon_greedy(q, eps, rng, mask_of(obs)), obs)
+
+
+def best_of(q: np.ndarray, obs: Any) -> np.ndarray:
+    """(N, A): the best actions."""
+    return _of_living(q.argmax(axis=-1), obs)
+
+
+def _of_living(action: np.ndarray, obs: Any) -> np.ndarray:
+    """Dead agents take action 0."""
+    alive = alive_of(obs)
+    if alive is not None:
+        action[alive == 0] = 0
+    return action
+
+
+def check_masks(env_id: np.ndarray, obs: Any) -> None:
+    """Refuse a mask that leaves a living agent without an action."""
+    mask, alive = mask_of(obs), alive_of(obs)
+    if mask is None:
+        return
+    stuck = ~mask.any(axis=-1)
+    if alive is not None:
+        stuck &= alive != 0
+    if stuck.any():
+        row, agent = np.argwhere(stuck)[0].tolist()
+        raise DingError(
+            f"the action_mask of agent {agent} in env {env_id[row]} allows no action; allow one at "
+            "least, or set its 'alive' to 0"
+        )

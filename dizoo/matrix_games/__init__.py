@@ -1,0 +1,1 @@
+"""Games of a table: cooperative ones with known answers."""

@@ -1,0 +1,1 @@
+"""Envs of PettingZoo and MPE."""

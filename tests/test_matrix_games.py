@@ -1,0 +1,71 @@
+"""Games with known answers: what a monotonic mixer, a sum and agents by themselves come to.
+
+All that is collected is uniformly random, so the answers follow from the tables: of a sum and of
+independent agents from the means over the partner's actions.
+"""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ding.entry import serial_pipeline
+from ding.utils.errors import ConfigError
+from dizoo.matrix_games.config.two_step_qmix_config import create_config, main_config
+from dizoo.matrix_games.envs import MatrixGameEnv
+from dizoo.matrix_games.envs.matrix_game_env import TABLES
+
+ANSWERS = [
+    ("two_step", "qmix", 8),
+    ("two_step", "vdn", 7),
+    ("two_step", "idqn", 7),
+    ("climbing", "vdn", 5),
+    ("climbing", "idqn", 5),
+    ("penalty", "qmix", 2),
+    ("penalty", "vdn", 2),
+    ("penalty", "idqn", 2),
+    ("qtran", "qmix", 0),
+    ("qtran", "vdn", 0),
+    ("qtran", "idqn", 0),
+]
+
+
+@pytest.mark.parametrize(("game", "algorithm", "answer"), ANSWERS)
+def test_the_known_answer(
+    game: str, algorithm: str, answer: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ding.pipeline.report.draw_curves", lambda *args: None)
+    main, create = deepcopy(main_config), deepcopy(create_config)
+    main["exp_name"] = "run"
+    main["env"] |= dict(game=game, penalty=-100, stop_value=1000)
+    create["policy"]["type"] = algorithm
+    serial_pipeline([main, create], seed=0, max_train_iter=1200)
+    curve = json.loads((tmp_path / "run" / "result.json").read_text())["curve"]
+    assert [entry["reward_mean"] for entry in curve[-2:]] == [answer, answer]
+
+
+@pytest.mark.parametrize("game", ["climbing", "qtran"])
+def test_answers_of_the_mean_partner(game: str) -> None:
+    table = np.array(TABLES[game])
+    choice = table.mean(axis=1).argmax(), table.mean(axis=0).argmax()
+    assert table[choice] == dict(climbing=5, qtran=0)[game]
+
+
+def test_payoffs() -> None:
+    env = MatrixGameEnv(dict(game="two_step"))
+    assert env.reset()["global_state"].tolist() == [1, 0, 0] * 2
+    first = env.step(np.array([1, 0]))
+    assert (first.reward, first.done) == (0, False)
+    assert first.obs["agent_state"].tolist() == [[0, 0, 1, 1, 0], [0, 0, 1, 0, 1]]
+    last = env.step(np.array([1, 1]))
+    assert (last.reward, last.done, last.info) == (8, True, {"eval_episode_return": 8})
+    env = MatrixGameEnv(dict(game="penalty", repeats=2))
+    env.reset()
+    assert [env.step(np.array([0, 0])).reward, env.step(np.array([0, 2])).reward] == [-25, 10]
+    with pytest.raises(ConfigError, match=r"env.game = 'climb'; did you mean 'climbing'"):
+        MatrixGameEnv(dict(game="climb")).reset()
