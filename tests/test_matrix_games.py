@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ding.entry import serial_pipeline
+from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.utils.errors import ConfigError
+from dizoo.matrix_games.config.two_step_mappo_config import create_config as mappo_create_config
+from dizoo.matrix_games.config.two_step_mappo_config import main_config as mappo_config
 from dizoo.matrix_games.config.two_step_qmix_config import create_config, main_config
 from dizoo.matrix_games.envs import MatrixGameEnv
 from dizoo.matrix_games.envs.matrix_game_env import TABLES
@@ -45,6 +47,29 @@ def test_the_known_answer(
     main["env"] |= dict(game=game, penalty=-100, stop_value=1000)
     create["policy"]["type"] = algorithm
     serial_pipeline([main, create], seed=0, max_train_iter=1200)
+    curve = json.loads((tmp_path / "run" / "result.json").read_text())["curve"]
+    assert [entry["reward_mean"] for entry in curve[-2:]] == [answer, answer]
+
+
+ON_POLICY = [
+    (game, algorithm, answer)
+    for game, answer in (("two_step", 8), ("climbing", 7), ("penalty", 2))
+    for algorithm in ("mappo", "ippo")
+]
+
+
+@pytest.mark.parametrize(("game", "algorithm", "answer"), ON_POLICY)
+def test_the_answer_of_those_who_learn_from_each_other(
+    game: str, algorithm: str, answer: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Partners become less random meanwhile; these are the published returns, times 25."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ding.pipeline.report.draw_curves", lambda *args: None)
+    main, create = deepcopy(mappo_config), deepcopy(mappo_create_config)
+    main["exp_name"] = "run"
+    main["env"] |= dict(game=game, penalty=-100, stop_value=1000)
+    create["policy"]["type"] = algorithm
+    serial_pipeline_onpolicy([main, create], seed=0, max_train_iter=600)
     curve = json.loads((tmp_path / "run" / "result.json").read_text())["curve"]
     assert [entry["reward_mean"] for entry in curve[-2:]] == [answer, answer]
 

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from ding.model.actor_critic import QAC, VAC, DiscreteQAC
+from ding.model.agent_actor_critic import MAVAC
 from ding.model.agents import QMix
 from ding.model.curiosity import ICMNetwork, InverseNetwork, RndNetwork
 from ding.model.dqn import DQN
@@ -50,6 +51,7 @@ __all__ = [
     "DRQN",
     "FQF",
     "IQN",
+    "MAVAC",
     "NGU",
     "PDQN",
     "PG",

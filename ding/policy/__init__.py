@@ -16,6 +16,7 @@ from ding.policy.factory import create_policy, get_policy_cls, register_policy
 from ding.policy.fqf import FQFConfig, FQFPolicy
 from ding.policy.impala import IMPALAConfig, IMPALAPolicy
 from ding.policy.iqn import IQNConfig, IQNPolicy
+from ding.policy.mappo import IPPOPolicy, MAPPOConfig, MAPPOPolicy
 from ding.policy.mdqn import MDQNConfig, MDQNPolicy
 from ding.policy.modes import (
     CollectMode,
@@ -76,10 +77,13 @@ __all__ = [
     "IDQNPolicy",
     "IMPALAConfig",
     "IMPALAPolicy",
+    "IPPOPolicy",
     "IQNConfig",
     "IQNPolicy",
     "LearnConfig",
     "LearnMode",
+    "MAPPOConfig",
+    "MAPPOPolicy",
     "MDQNConfig",
     "MDQNPolicy",
     "NGUConfig",

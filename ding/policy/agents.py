@@ -77,15 +77,15 @@ def explored(
     q: np.ndarray, obs: Any, eps: float | np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """(N, A): the best actions under (N, A, M) values, each at random with a chance of `eps`."""
-    return _of_living(epsilon_greedy(q, eps, rng, mask_of(obs)), obs)
+    return of_living(epsilon_greedy(q, eps, rng, mask_of(obs)), obs)
 
 
 def best_of(q: np.ndarray, obs: Any) -> np.ndarray:
     """(N, A): the best actions."""
-    return _of_living(q.argmax(axis=-1), obs)
+    return of_living(q.argmax(axis=-1), obs)
 
 
-def _of_living(action: np.ndarray, obs: Any) -> np.ndarray:
+def of_living(action: np.ndarray, obs: Any) -> np.ndarray:
     """Dead agents take action 0."""
     alive = alive_of(obs)
     if alive is not None:

@@ -188,11 +188,26 @@ POLICY_REGISTRY = Registry(
         "d4pg": "ding.policy.d4pg:D4PGPolicy",
         "pdqn": "ding.policy.pdqn:PDQNPolicy",
         "paddpg": "ding.policy.paddpg:PADDPGPolicy",
+        "mappo": "ding.policy.mappo:MAPPOPolicy",
+        "ippo": "ding.policy.mappo:IPPOPolicy",
         "qmix": "ding.policy.qmix:QMIXPolicy",
         "vdn": "ding.policy.qmix:VDNPolicy",
         "idqn": "ding.policy.qmix:IDQNPolicy",
     },
 )
+_FOR_AGENTS = {"ppo": "mappo"}
+
+
+def policy_name(cfg: Mapping[str, Any], multi_agent: Any = None) -> str:
+    """Registered name of the policy that a config means by `type` and `multi_agent`.
+
+    Older configs name the version with a command mode; here every policy has one.
+    """
+    name = str(cfg["type"]).removesuffix("_command")
+    several = cfg.get("multi_agent") if multi_agent is None else multi_agent
+    return _FOR_AGENTS.get(name, name) if several is True else name
+
+
 MODEL_REGISTRY = Registry(
     "model",
     {
@@ -219,6 +234,7 @@ MODEL_REGISTRY = Registry(
         "qac_dist": "ding.model.qac_dist:QACDIST",
         "hybrid_qac": "ding.model.hybrid:HybridQAC",
         "pdqn": "ding.model.hybrid:PDQN",
+        "mavac": "ding.model.agent_actor_critic:MAVAC",
         "qmix": "ding.model.agents:QMix",
     },
 )

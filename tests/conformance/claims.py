@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 OBSERVATIONS = ("vector", "image", "dict")
-ACTIONS = ("discrete", "multi_discrete", "continuous", "hybrid", "discrete_agents")
+ACTIONS = (
+    *("discrete", "multi_discrete", "continuous", "hybrid"),
+    *("discrete_agents", "continuous_agents"),
+)
 MASKABLE = ("discrete", "hybrid", "discrete_agents")
 """Kinds of actions that a mask can be for: one choice (of each agent), or the type of a hybrid
 action."""
@@ -36,6 +39,9 @@ _DISCRETE = Claim(actions=("discrete",), masks=True)
 _CONTINUOUS = Claim(actions=("continuous",))
 _HYBRID = Claim(actions=("hybrid",), masks=True)
 _AGENTS = Claim(actions=("discrete_agents",), observations=("vector",), masks=True, recurrent=True)
+_ANY_AGENTS = Claim(
+    actions=("discrete_agents", "continuous_agents"), observations=("vector",), masks=True
+)
 _OF_ONE = ("discrete", "multi_discrete", "continuous", "hybrid")
 _UNTYPED = ("discrete", "multi_discrete", "continuous")
 
@@ -72,6 +78,8 @@ CLAIMS: dict[str, Claim] = {
     "discrete_sac": _DISCRETE,
     "pdqn": _HYBRID,
     "paddpg": _HYBRID,
+    "mappo": _ANY_AGENTS,
+    "ippo": _ANY_AGENTS,
     "qmix": _AGENTS,
     "vdn": _AGENTS,
     "idqn": _AGENTS,
