@@ -198,13 +198,13 @@ POLICY_REGISTRY = Registry(
 _FOR_AGENTS = {"ppo": "mappo"}
 
 
-def policy_name(cfg: Mapping[str, Any], multi_agent: Any = None) -> str:
+def policy_name(policy_cfg: Mapping[str, Any], multi_agent: Any = None) -> str:
     """Registered name of the policy that a config means by `type` and `multi_agent`.
 
     Older configs name the version with a command mode; here every policy has one.
     """
-    name = str(cfg["type"]).removesuffix("_command")
-    several = cfg.get("multi_agent") if multi_agent is None else multi_agent
+    name = str(policy_cfg["type"]).removesuffix("_command")
+    several = policy_cfg.get("multi_agent") if multi_agent is None else multi_agent
     return _FOR_AGENTS.get(name, name) if several is True else name
 
 
