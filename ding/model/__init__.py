@@ -22,6 +22,7 @@ from ding.model.head import (
     ReparameterizationHead,
 )
 from ding.model.hybrid import PDQN, HybridQAC, HybridVAC
+from ding.model.maqac import ContinuousMAQAC, DiscreteMAQAC
 from ding.model.mixers import Mixer, MonotonicMixer, SumMixer
 from ding.model.numpy_forward import NumpyForward
 from ding.model.policy_gradient import ACER, PG, PPG
@@ -61,10 +62,12 @@ __all__ = [
     "QRDQN",
     "VAC",
     "BranchingHead",
+    "ContinuousMAQAC",
     "ContinuousQAC",
     "ConvEncoder",
     "DictEncoder",
     "DiscreteHead",
+    "DiscreteMAQAC",
     "DiscreteQAC",
     "DistributionHead",
     "DuelingHead",

@@ -31,25 +31,28 @@ class AgentCritic(nn.Module):
 
     def __init__(
         self,
-        agent_num: int,
+        agent_num: int | None,
         state_shape: ObsShape,
         sizes: Sequence[int],
         activation: Activation = "relu",
         norm_type: str | None = None,
         twin: bool = False,
     ) -> None:
-        """`sizes`: of the hidden layers, then the number of values of each agent."""
+        """`sizes`: of the hidden layers, then the number of values of each agent.
+
+        Without `agent_num` states are of each agent, (S,) or (A, S).
+        """
         super().__init__()
         shape = shape_of(state_shape, "global_obs_shape")
-        self.is_shared = len(shape) == 2
-        if len(shape) > 2 or (self.is_shared and shape[0] != agent_num):
+        self.is_shared = len(shape) == 2 or agent_num is None
+        if len(shape) > 2 or (len(shape) == 2 and agent_num not in (None, shape[0])):
             raise ConfigError(
                 f"global_obs_shape = {list(shape)}: critics of {agent_num} agents see (S,) or "
                 f"({agent_num}, S)"
             )
         *hidden, self.n_value = sizes
         self.agent_num = agent_num
-        outputs = self.n_value * (1 if self.is_shared else agent_num)
+        outputs = self.n_value * (agent_num if agent_num and not self.is_shared else 1)
         self.main = critic_of([shape[-1], *hidden, outputs], twin, activation, norm_type)
 
     def forward(self, state: Tensor, has_agents: bool) -> Tensor:
@@ -68,7 +71,7 @@ def central_state(obs: Any) -> tuple[Tensor, bool]:
     return state, state.ndim == obs["agent_state"].ndim
 
 
-def check_global(global_obs_shape: ObsShape | None, name: str, instead: str) -> ObsShape:
+def check_global(global_obs_shape: ObsShape | None, name: str, instead: str = "") -> ObsShape:
     if global_obs_shape is None:
         raise ConfigError(
             f"{name} needs a global state for its critic: let the env's observation have a "

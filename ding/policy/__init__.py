@@ -16,7 +16,9 @@ from ding.policy.factory import create_policy, get_policy_cls, register_policy
 from ding.policy.fqf import FQFConfig, FQFPolicy
 from ding.policy.impala import IMPALAConfig, IMPALAPolicy
 from ding.policy.iqn import IQNConfig, IQNPolicy
+from ding.policy.maddpg import MADDPGConfig, MADDPGPolicy, MATD3Config, MATD3Policy
 from ding.policy.mappo import IPPOPolicy, MAPPOConfig, MAPPOPolicy
+from ding.policy.masac import ContinuousMASACPolicy, MASACConfig, MASACPolicy
 from ding.policy.mdqn import MDQNConfig, MDQNPolicy
 from ding.policy.modes import (
     CollectMode,
@@ -63,6 +65,7 @@ __all__ = [
     "CollectMode",
     "CommandMode",
     "CommandModePolicy",
+    "ContinuousMASACPolicy",
     "D4PGConfig",
     "D4PGPolicy",
     "DDPGConfig",
@@ -82,8 +85,14 @@ __all__ = [
     "IQNPolicy",
     "LearnConfig",
     "LearnMode",
+    "MADDPGConfig",
+    "MADDPGPolicy",
     "MAPPOConfig",
     "MAPPOPolicy",
+    "MASACConfig",
+    "MASACPolicy",
+    "MATD3Config",
+    "MATD3Policy",
     "MDQNConfig",
     "MDQNPolicy",
     "NGUConfig",

@@ -19,7 +19,7 @@ import numpy as np
 from torch import Tensor
 
 from ding.model.agents import alive_of
-from ding.policy.agents import check_masks, of_living
+from ding.policy.agents import check_masks, of_living, with_dead
 from ding.policy.ppo import PPOConfig, PPOLearnConfig, PPOPolicy
 from ding.policy.user_rows import with_team_numbers
 from ding.utils.batch import Batch, ByEnv, columns_of, stacked_of, take
@@ -114,19 +114,3 @@ class IPPOPolicy(MAPPOPolicy):
     """Every agent learns by itself: its critic sees what it sees."""
 
     central_critic = False
-
-
-def with_dead(value: np.ndarray, obs: Any, of_team: bool) -> np.ndarray:
-    """Values (n, A) of agents, those of the dead for what is still to come.
-
-    That is what the living say of the team, or nothing where rewards are each agent's own.
-    """
-    alive = alive_of(obs)
-    if alive is None:
-        return value
-    living = value * (alive != 0)
-    if not of_team:
-        return living
-    count = np.maximum((alive != 0).sum(axis=-1, keepdims=True), 1)
-    team = living.sum(axis=-1, keepdims=True) / count
-    return np.where(alive != 0, value, team).astype(value.dtype)

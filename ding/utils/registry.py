@@ -190,12 +190,22 @@ POLICY_REGISTRY = Registry(
         "paddpg": "ding.policy.paddpg:PADDPGPolicy",
         "mappo": "ding.policy.mappo:MAPPOPolicy",
         "ippo": "ding.policy.mappo:IPPOPolicy",
+        "masac": "ding.policy.masac:MASACPolicy",
+        "continuous_masac": "ding.policy.masac:ContinuousMASACPolicy",
+        "maddpg": "ding.policy.maddpg:MADDPGPolicy",
+        "matd3": "ding.policy.maddpg:MATD3Policy",
         "qmix": "ding.policy.qmix:QMIXPolicy",
         "vdn": "ding.policy.qmix:VDNPolicy",
         "idqn": "ding.policy.qmix:IDQNPolicy",
     },
 )
-_FOR_AGENTS = {"ppo": "mappo"}
+_FOR_AGENTS = {
+    "ppo": "mappo",
+    "sac": "continuous_masac",
+    "discrete_sac": "masac",
+    "ddpg": "maddpg",
+    "td3": "matd3",
+}
 
 
 def policy_name(policy_cfg: Mapping[str, Any], multi_agent: Any = None) -> str:
@@ -235,6 +245,8 @@ MODEL_REGISTRY = Registry(
         "hybrid_qac": "ding.model.hybrid:HybridQAC",
         "pdqn": "ding.model.hybrid:PDQN",
         "mavac": "ding.model.agent_actor_critic:MAVAC",
+        "discrete_maqac": "ding.model.maqac:DiscreteMAQAC",
+        "continuous_maqac": "ding.model.maqac:ContinuousMAQAC",
         "qmix": "ding.model.agents:QMix",
     },
 )

@@ -42,6 +42,8 @@ _AGENTS = Claim(actions=("discrete_agents",), observations=("vector",), masks=Tr
 _ANY_AGENTS = Claim(
     actions=("discrete_agents", "continuous_agents"), observations=("vector",), masks=True
 )
+_DISCRETE_AGENTS = Claim(actions=("discrete_agents",), observations=("vector",), masks=True)
+_CONTINUOUS_AGENTS = Claim(actions=("continuous_agents",), observations=("vector",))
 _OF_ONE = ("discrete", "multi_discrete", "continuous", "hybrid")
 _UNTYPED = ("discrete", "multi_discrete", "continuous")
 
@@ -80,6 +82,10 @@ CLAIMS: dict[str, Claim] = {
     "paddpg": _HYBRID,
     "mappo": _ANY_AGENTS,
     "ippo": _ANY_AGENTS,
+    "masac": _DISCRETE_AGENTS,
+    "continuous_masac": _CONTINUOUS_AGENTS,
+    "maddpg": _CONTINUOUS_AGENTS,
+    "matd3": _CONTINUOUS_AGENTS,
     "qmix": _AGENTS,
     "vdn": _AGENTS,
     "idqn": _AGENTS,

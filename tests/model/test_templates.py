@@ -14,7 +14,7 @@ B, T, A = 4, 3, 2
 HYBRID = {"action_type_shape": 3, "action_args_shape": 2}
 SMALL = {4: [16, 8], (4, 64, 64): [4, 4, 4, 8]}
 GTRXL = dict(att_layer_num=1, memory_len=2, att_head_dim=4, hidden_size=8)
-OF_AGENTS = ("mavac",)
+OF_AGENTS = ("mavac", "discrete_maqac", "continuous_maqac")
 MODES = ("compute_actor", "compute_critic", "compute_actor_critic")
 
 
@@ -69,6 +69,13 @@ def of_agents_and_critic(model, obs):
     return [model(x, mode) for mode in MODES]
 
 
+def of_agents_with_actions(model, obs):
+    state = torch.linspace(-1, 1, B * 8).view(B, 2, 4)
+    x = {"agent_state": state, "global_state": state[:, 0, :3]}
+    action = torch.linspace(-1, 1, B * 2 * A).view(B, 2, A)
+    return [model(x), model({"obs": x, "action": action}, "compute_critic")]
+
+
 def with_action(model, obs):
     x = obs(B)
     return [model(x), model({"obs": x, "action": torch.randn(B, A)}, "compute_critic")]
@@ -113,6 +120,7 @@ CALLS = {
     "recurrent_vac": recurrent_vac,
     "qmix": of_agents,
     "mavac": of_agents_and_critic,
+    **dict.fromkeys(["discrete_maqac", "continuous_maqac"], of_agents_with_actions),
     "gtrxldqn": lambda model, obs: [model(obs(T, B))],
 }
 
