@@ -11,6 +11,7 @@ from torch import nn
 from ding.model.actor_critic import QAC, VAC, DiscreteQAC
 from ding.model.agent_actor_critic import MAVAC
 from ding.model.agents import QMix
+from ding.model.coma import COMA
 from ding.model.curiosity import ICMNetwork, InverseNetwork, RndNetwork
 from ding.model.dqn import DQN
 from ding.model.encoder import ConvEncoder, DictEncoder, FCEncoder, encoder_for
@@ -48,6 +49,7 @@ __all__ = [
     "ACER",
     "BDQ",
     "C51DQN",
+    "COMA",
     "DQN",
     "DRQN",
     "FQF",

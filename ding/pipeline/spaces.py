@@ -68,7 +68,7 @@ def _fit_shapes(
         shape, given = shapes[key], section.get(key)
         if shape is None:
             continue
-        if given is None or _is_of_each(key, given, shape):
+        if given is None or _says_the_same(key, given, shape):
             section[key] = shape
         elif _normal(given) != _normal(shape):
             space = env.action_space if key == "action_shape" else env.observation_space
@@ -84,8 +84,13 @@ def _names_of(policy_cfg: Mapping[str, Any]) -> dict[str, str]:
     return {"obs_shape": "agent_obs_shape"} if "agent_obs_shape" in known else {}
 
 
-def _is_of_each(key: str, given: Any, shape: Any) -> bool:
-    """Whether this is the size of a global state that every agent has one of, (A, S)."""
+def _says_the_same(key: str, given: Any, shape: Any) -> bool:
+    """Whether it says the same as older configs do.
+
+    They give the size of a global state that every agent has one of, and shapes by their names.
+    """
+    if key == "obs_shape" and isinstance(given, Mapping) and AGENT_STATE in given:
+        return _normal(given[AGENT_STATE]) == _normal(shape)
     several = key == "global_obs_shape" and isinstance(shape, list) and len(shape) == 2
     return several and _normal(given) == shape[1:]
 

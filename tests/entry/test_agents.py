@@ -48,6 +48,12 @@ def test_the_models_of_actor_critics_have_another_name_for_what_agents_see() -> 
     assert fitted("mappo", seen, global_obs_shape=72) == model, "as older configs have it"
 
 
+def test_shapes_by_their_names() -> None:
+    by_name = dict(agent_state=18, global_state=54)
+    model = fitted("coma", obs_space(3, 18, global_shape=(54,), n_action=5), obs_shape=by_name)
+    assert model == dict(agent_num=3, obs_shape=18, global_obs_shape=54, action_shape=5)
+
+
 DOCUMENTED = obs_space(3, 18, global_shape=(54,), n_action=5)
 VECTOR = gym.spaces.Box(-1, 1, (4,), np.float32)
 

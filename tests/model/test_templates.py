@@ -37,6 +37,9 @@ def build(name, obs_shape, **options):
     settings |= GTRXL if name == "gtrxldqn" else {}
     settings |= dict(collector_env_num=2) if name == "ngu" else {}
     settings |= dict(twin_critic=True) if name in ("qac", "hybrid_qac") else {}
+    if name == "coma":
+        shapes = {"agent_state": 4, "global_state": 3}
+        return create_model({"type": name, "agent_num": 2, "obs_shape": shapes, "action_shape": A})
     if name in OF_AGENTS:  # which see vectors
         settings |= dict(agent_obs_shape=4, global_obs_shape=3, agent_num=2)
         return create_model({"type": name, **settings})
@@ -73,6 +76,13 @@ def of_agents_with_actions(model, obs):
     state = torch.linspace(-1, 1, B * 8).view(B, 2, 4)
     x = {"agent_state": state, "global_state": state[:, 0, :3]}
     action = torch.linspace(-1, 1, B * 2 * A).view(B, 2, A)
+    return [model(x), model({"obs": x, "action": action}, "compute_critic")]
+
+
+def of_agents_with_choices(model, obs):
+    state = torch.linspace(-1, 1, B * 8).view(B, 2, 4)
+    x = {"agent_state": state, "global_state": state[:, 0, :3]}
+    action = torch.tensor([[0, 1], [1, 0]] * 2)
     return [model(x), model({"obs": x, "action": action}, "compute_critic")]
 
 
@@ -120,6 +130,7 @@ CALLS = {
     "recurrent_vac": recurrent_vac,
     "qmix": of_agents,
     "mavac": of_agents_and_critic,
+    "coma": of_agents_with_choices,
     **dict.fromkeys(["discrete_maqac", "continuous_maqac"], of_agents_with_actions),
     "gtrxldqn": lambda model, obs: [model(obs(T, B))],
 }
