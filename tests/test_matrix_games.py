@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.utils.errors import ConfigError
-from dizoo.matrix_games.config.two_step_coma_config import create_config as coma_create_config
-from dizoo.matrix_games.config.two_step_coma_config import main_config as coma_config
+from dizoo.matrix_games.config import two_step_coma_config as coma
+from dizoo.matrix_games.config import two_step_happo_config as happo
 from dizoo.matrix_games.config.two_step_mappo_config import create_config as mappo_create_config
 from dizoo.matrix_games.config.two_step_mappo_config import main_config as mappo_config
 from dizoo.matrix_games.config.two_step_masac_config import create_config as masac_create_config
@@ -39,7 +40,6 @@ ANSWERS = [
     ("qtran", "idqn", 0),
 ]
 SOFT = [("two_step", 8), ("climbing", 5), ("penalty", 2)]
-COUNTERFACTUAL = [("two_step", 8), ("climbing", 5), ("penalty", 2)]
 
 
 @pytest.mark.parametrize(("game", "algorithm", "answer"), ANSWERS)
@@ -71,16 +71,25 @@ def test_the_answer_of_soft_critics(
     assert [entry["reward_mean"] for entry in curve[-2:]] == [answer, answer]
 
 
-@pytest.mark.parametrize(("game", "answer"), COUNTERFACTUAL)
-def test_the_answer_of_counterfactual_agents(
-    game: str, answer: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("game", "config", "answer"),
+    [
+        # In the two-step game COMA finds the 7 by other seeds.
+        ("two_step", coma, 8),
+        ("climbing", coma, 5),
+        ("penalty", coma, 2),
+        ("two_step", happo, 8),
+        ("penalty", happo, 2),
+    ],
+)
+def test_the_answer_of_coma_and_happo(
+    game: str, config: Any, answer: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the two-step game others find the 7, by what they try first; this seed the 8."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("ding.pipeline.report.draw_curves", lambda *args: None)
-    main = {**coma_config, "exp_name": "run"}
+    main = {**config.main_config, "exp_name": "run"}
     main["env"] = {**main["env"], **dict(game=game, penalty=-100, stop_value=1000)}
-    serial_pipeline_onpolicy([main, coma_create_config], seed=0, max_train_iter=800)
+    serial_pipeline_onpolicy([main, config.create_config], seed=0, max_train_iter=800)
     curve = json.loads((tmp_path / "run" / "result.json").read_text())["curve"]
     assert [entry["reward_mean"] for entry in curve[-2:]] == [answer, answer]
 

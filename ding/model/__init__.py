@@ -15,6 +15,7 @@ from ding.model.coma import COMA
 from ding.model.curiosity import ICMNetwork, InverseNetwork, RndNetwork
 from ding.model.dqn import DQN
 from ding.model.encoder import ConvEncoder, DictEncoder, FCEncoder, encoder_for
+from ding.model.havac import HAVAC
 from ding.model.head import (
     DiscreteHead,
     DuelingHead,
@@ -53,6 +54,7 @@ __all__ = [
     "DQN",
     "DRQN",
     "FQF",
+    "HAVAC",
     "IQN",
     "MAVAC",
     "NGU",

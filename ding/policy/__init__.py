@@ -15,6 +15,7 @@ from ding.policy.discrete_sac import DiscreteSACPolicy
 from ding.policy.dqn import DQNConfig, DQNPolicy
 from ding.policy.factory import create_policy, get_policy_cls, register_policy
 from ding.policy.fqf import FQFConfig, FQFPolicy
+from ding.policy.happo import HAPPOConfig, HAPPOPolicy
 from ding.policy.impala import IMPALAConfig, IMPALAPolicy
 from ding.policy.iqn import IQNConfig, IQNPolicy
 from ding.policy.maddpg import MADDPGConfig, MADDPGPolicy, MATD3Config, MATD3Policy
@@ -80,6 +81,8 @@ __all__ = [
     "EvalMode",
     "FQFConfig",
     "FQFPolicy",
+    "HAPPOConfig",
+    "HAPPOPolicy",
     "IDQNPolicy",
     "IMPALAConfig",
     "IMPALAPolicy",

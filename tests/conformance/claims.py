@@ -82,6 +82,7 @@ CLAIMS: dict[str, Claim] = {
     "paddpg": _HYBRID,
     "mappo": _ANY_AGENTS,
     "ippo": _ANY_AGENTS,
+    "happo": _ANY_AGENTS,
     "coma": _DISCRETE_AGENTS,
     "masac": _DISCRETE_AGENTS,
     "continuous_masac": _CONTINUOUS_AGENTS,

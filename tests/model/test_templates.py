@@ -14,7 +14,7 @@ B, T, A = 4, 3, 2
 HYBRID = {"action_type_shape": 3, "action_args_shape": 2}
 SMALL = {4: [16, 8], (4, 64, 64): [4, 4, 4, 8]}
 GTRXL = dict(att_layer_num=1, memory_len=2, att_head_dim=4, hidden_size=8)
-OF_AGENTS = ("mavac", "discrete_maqac", "continuous_maqac")
+OF_AGENTS = ("mavac", "havac", "discrete_maqac", "continuous_maqac")
 MODES = ("compute_actor", "compute_critic", "compute_actor_critic")
 
 
@@ -129,7 +129,7 @@ CALLS = {
     "ngu": partial(in_sequence, **PAST),
     "recurrent_vac": recurrent_vac,
     "qmix": of_agents,
-    "mavac": of_agents_and_critic,
+    **dict.fromkeys(["mavac", "havac"], of_agents_and_critic),
     "coma": of_agents_with_choices,
     **dict.fromkeys(["discrete_maqac", "continuous_maqac"], of_agents_with_actions),
     "gtrxldqn": lambda model, obs: [model(obs(T, B))],
