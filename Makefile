@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 # LunarLander and Pong are not needed for anything else.
 $(LEDGER_STAMP): $(STAMP)
-	@$(PIP) -e '.[box2d,atari,minigrid]'
+	@$(PIP) -e '.[box2d,atari,minigrid,pettingzoo]'
 	@touch $@
 
 train: $(STAMP)  ## train CartPole with DQN; SEED=1 for another seed

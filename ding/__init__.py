@@ -1,7 +1,29 @@
 """Decision-intelligence engine: a reinforcement-learning framework on PyTorch."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ding.agent import Agent
+    from ding.entry.train import TrainedRun
+
 __version__ = "0.1.0"
-__all__ = ["__version__", "enable_hpc_rl"]
+__all__ = ["__version__", "enable_hpc_rl", "load", "train"]
 
 enable_hpc_rl = True
 """Let compiled kernels compute returns and losses where they give the same numbers; set at will."""
+
+
+def train(env: Any, policy: str | None = None, *args: Any, **options: Any) -> TrainedRun:
+    """Train a policy: `ding.train("CartPole-v1", "dqn", steps=50_000)`; see `ding.entry.train`."""
+    from ding.entry.train import train
+
+    return train(env, policy, *args, **options)
+
+
+def load(path: Any, **options: Any) -> Agent:
+    """An agent from a run's directory, a checkpoint or a bundle; see `ding.agent.load`."""
+    from ding.agent import load
+
+    return load(path, **options)

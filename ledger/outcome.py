@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ledger.tasks import FRESH_EPISODES, FRESH_SEED, TASKS, Task
+from ledger.tasks import FRESH_EPISODES, FRESH_SEED, TASKS, Expert, Task, expert_file
 
 _FILE = "outcome.json"
 
@@ -60,6 +60,8 @@ def load_curve(root: Path, task: Task, seed: int) -> list[dict[str, float]]:
 def run_seed(task: Task, seed: int, root: Path) -> Outcome | None:
     """Train, or go on with a training that was cut off; None if it was interrupted again."""
     directory = run_directory(root, task, seed)
+    if task.expert is not None:
+        _record(task.expert, root)
     if not _is_of(directory, task):
         shutil.rmtree(directory, ignore_errors=True)
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -81,6 +83,20 @@ def run_seed(task: Task, seed: int, root: Path) -> Outcome | None:
     )
     _write(directory / _FILE, asdict(outcome))
     return outcome
+
+
+def _record(expert: Expert, root: Path) -> None:
+    """Have the expert's episodes, trained first if it is not there."""
+    from ding.entry.demo import make
+
+    path = expert_file(root, expert)
+    if path.is_file():
+        return
+    teacher = next(task for task in TASKS if task.name == expert.task)
+    if load_outcome(root, teacher, 0) is None:
+        run_seed(teacher, 0, root)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    make(run_directory(root, teacher, 0), expert.n_episode, path)
 
 
 def _stamp(directory: Path) -> Path:
@@ -120,7 +136,8 @@ def _fresh_returns(task: Task, directory: Path, seed: int, checkpoint: Path) -> 
     from ding.config import override
     from ding.entry.evaluate import evaluate
 
-    main, create = task.configs(directory / "fresh")
+    main, create = task.configs(directory)
+    main = override(main, {"exp_name": str(directory / "fresh")})
     counts = ("env.evaluator_env_num", "env.n_evaluator_episode")
     main = override(main, dict.fromkeys(counts, FRESH_EPISODES))
     first = FRESH_SEED + seed * FRESH_EPISODES

@@ -17,6 +17,16 @@ FRESH_SEED = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
+class Expert:
+    """Whose episodes a task learns from: those of another task's seed 0, as it was left behind."""
+
+    task: str
+    n_episode: int
+    key: str = "policy.other.demonstrations.path"
+    """Where the config names their file."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Task:
     """Train until the config's stop value; then the mean of fresh episodes has to be `goal`."""
 
@@ -27,11 +37,15 @@ class Task:
     limit: int
     """Most env steps."""
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    expert: Expert | None = None
 
     def configs(self, directory: Path) -> tuple[Any, dict[str, Any]]:
         """main_config with its results in `directory`, and create_config."""
         loaded = import_module(self.module)
-        return override(loaded.main_config, {"exp_name": str(directory)}), loaded.create_config
+        places = {"exp_name": str(directory)}
+        if self.expert is not None:
+            places[self.expert.key] = str(expert_file(directory.parents[1], self.expert))
+        return override(loaded.main_config, places), loaded.create_config
 
     def digest(self) -> str:
         """Changes with whatever makes the results of an older run incomparable."""
@@ -39,6 +53,11 @@ class Task:
         parts = [loaded.main_config, loaded.create_config, self.goal, self.limit]
         text = json.dumps(parts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def expert_file(root: Path, expert: Expert) -> Path:
+    """Where the trainings below `root` have an expert's episodes."""
+    return root / "experts" / f"{expert.task}_{expert.n_episode}.hdf5"
 
 
 def _task(
@@ -98,6 +117,24 @@ def _minigrid(env: str, policy: str, room: str, limit: int) -> Task:
     names = {"ppo": "PPO", "rnd_ppo": "PPO with RND", "icm_ppo": "PPO with ICM"}
     title = f"{names[policy]}, MiniGrid-{room}"
     return _task("minigrid", f"minigrid_{env}", policy, title, 0.95, limit, n_seed=3)
+
+
+def _spread(policy: str, name: str) -> Task:
+    """Joint env steps; returns are 3 G + C, of which `docs/multi_agent.md` tells."""
+    title = f"{name}, simple_spread with 3 agents"
+    return _task("petting_zoo", "simple_spread", policy, title, -65.0, 1_000_000, n_seed=3)
+
+
+def _imitation(policy: str, title: str, goal: float, expert: Expert) -> Task:
+    return Task(
+        name=f"cartpole_{policy}",
+        title=title if "CartPole" in title else f"{title}, CartPole-v1",
+        module=f"dizoo.classic_control.cartpole.config.cartpole_{policy}_config",
+        goal=goal,
+        limit=200_000 if "gail" in policy else 50_000,
+        seeds=(0, 1, 2),
+        expert=expert,
+    )
 
 
 def _pong(policy: str, name: str, limit: int) -> Task:
@@ -173,6 +210,26 @@ TASKS = (
     _sparse_car("dqn", "DQN", n_seed=1),
     *(_minigrid("empty", policy, "Empty-8x8", 100_000) for policy in ("ppo", "rnd_ppo", "icm_ppo")),
     *(_minigrid("doorkey", p, "DoorKey-6x6", 1_000_000) for p in ("ppo", "rnd_ppo", "icm_ppo")),
+    _spread("qmix", "QMIX"),
+    _spread("vdn", "VDN"),
+    _task(
+        "classic_control.cartpole",
+        "cartpole_fixed",
+        "ppo",
+        "PPO, CartPole of 200 steps that never ends early",
+        190.0,
+        100_000,
+        1,
+    ),
+    _imitation("sqil_dqn", "SQIL by DQN, 5 episodes", 475.0, Expert(task="cartpole_ppo", n_episode=5)),
+    _imitation("dqfd", "DQfD, 2 episodes", 475.0, Expert(task="cartpole_ppo", n_episode=2)),
+    _imitation("r2d3", "R2D3, 2 episodes", 475.0, Expert(task="cartpole_ppo", n_episode=2)),
+    _imitation(
+        "fixed_gail_ppo",
+        "GAIL with PPO, 5 episodes, CartPole that never ends early",
+        186.0,
+        Expert(task="cartpole_fixed_ppo", n_episode=5, key="reward_model.data_path"),
+    ),
     _lander("ppo", "PPO", 1_000_000, n_seed=3),
     _lander("dqn", "DQN", 1_000_000, n_seed=3),
     _lander("rainbow", "Rainbow", 1_000_000, n_seed=3),

@@ -22,12 +22,15 @@ BELOW: dict[str, set[str]] = {
     "policy": {"utils", "torch_utils", "rl_utils", "model", "config", "envs"},
     "worker": {"utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs"},
     "data": {"utils", "config", "rl_utils", "worker"},
-    "reward_model": {"utils", "config", "torch_utils", "model", "policy", "envs", "worker"},
-    "pipeline": {"utils", "config", "policy", "envs", "worker", "reward_model"},
+    "reward_model": {
+        *("utils", "config", "torch_utils", "model", "policy", "envs", "worker", "data")
+    },
+    "pipeline": {"utils", "config", "policy", "envs", "worker", "data", "reward_model"},
     "parallel": {"utils", "torch_utils", "policy", "envs", "worker", "pipeline"},
+    "agent": {"utils", "config", "model", "policy", "envs"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
-        *("pipeline", "parallel"),
+        *("pipeline", "parallel", "data", "agent"),
     },
 }
 """Package to what it may import (besides itself)."""
@@ -70,8 +73,14 @@ def test_light_packages_do_not_import_torch(module: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
+def test_the_package_itself_imports_next_to_nothing() -> None:
+    code = "import sys, ding; sys.exit(bool({'numpy', 'torch', 'gymnasium'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
 NAMES = {
-    "ding": "__version__",
+    "ding": "__version__ load train",
+    "ding.agent": "Agent load",
     "ding.envs": """BaseEnv BaseEnvTimestep BaseEnvManager EnvState DingEnvWrapper
         create_env_manager get_env_manager_cls get_vec_env_setting get_env_cls""",
     "ding.env": """BaseEnv BaseEnvTimestep BaseEnvManager DingEnvWrapper create_env_manager
@@ -88,7 +97,9 @@ NAMES = {
     "ding.data.buffer": "DequeBuffer BufferedData",
     "ding.config": """compile_config read_config read_config_with_system read_config_yaml
         save_config save_config_py save_config_yaml Config deep_merge_dicts""",
-    "ding.entry": """serial_pipeline serial_pipeline_onpolicy eval collect_demo_data""",
+    "ding.entry": """serial_pipeline serial_pipeline_onpolicy eval collect_demo_data
+        collect_episodic_demo_data episode_to_transitions episode_to_transitions_filter
+        offline_data_save_type""",
     "ding.entry.cli": "main",
     "ding.utils": """ENV_REGISTRY ENV_MANAGER_REGISTRY ENV_WRAPPER_REGISTRY POLICY_REGISTRY
         MODEL_REGISTRY BUFFER_REGISTRY LEARNER_REGISTRY SERIAL_COLLECTOR_REGISTRY

@@ -15,6 +15,7 @@ _RUN: Schema = {
     "exp_name": Leaf("default_experiment", str, "directory that the run writes to"),
     "seed": Leaf(0, int, "seed of envs, policy and sampling"),
     "checkpoint_seconds": Leaf(60.0, float, "seconds between checkpoints of the run"),
+    "callbacks": Leaf([], list[str], "callbacks of the run, each as 'module:name'"),
 }
 _NAMING: Schema = {
     "type": Leaf(ABSENT, str | None, "registered name of the class"),

@@ -1,4 +1,4 @@
-"""Datasets of whole episodes in HDF5, in the layout that Minari uses. Needs the extra `minari`.
+"""Datasets of whole episodes in HDF5, in the layout that Minari uses. Needs h5py.
 
 `<directory>/data/main_data.hdf5`: a group per episode with observations (one more than steps),
 actions, rewards, terminations and truncations; dicts and tuples of arrays are groups of groups.
@@ -7,12 +7,12 @@ actions, rewards, terminations and truncations; dicts and tuples of arrays are g
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ding.data.hdf5 import h5py, read_tree, write_tree
 from ding.rl_utils.adder import terminated
 from ding.utils.batch import Rows, columns_of, concat, take
 from ding.utils.errors import DingError
@@ -26,36 +26,28 @@ _STEPS = {
 }
 
 
-def _h5py() -> Any:
-    try:
-        return import_module("h5py")
-    except ModuleNotFoundError as error:
-        raise DingError(
-            "HDF5 datasets need h5py; install it with: pip install 'ding-engine[minari]'"
-        ) from error
-
-
-def _file_of(path: str | Path) -> Path:
+def dataset_file(path: str | Path) -> Path:
+    """The HDF5 file of a dataset: its directory or the file itself may be named."""
     path = Path(path)
     return path if path.suffix in (".hdf5", ".h5") else path / _FILE
 
 
 def export_minari(path: str | Path, episodes: Sequence[Sequence[Any]]) -> Path:
     """Write episodes (steps with obs, action, reward, next_obs, done, maybe truncated)."""
-    file = _file_of(path)
+    file = dataset_file(path)
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f".{file.name}.tmp")
     try:
-        with _h5py().File(temporary, "w") as out:
+        with h5py().File(temporary, "w") as out:
             steps = 0
             for i, episode in enumerate(episodes):
                 columns = columns_of(episode)
                 group = out.create_group(f"episode_{i}")
                 n = len(columns["reward"])
                 group.attrs.update({"id": i, "total_steps": n})
-                _write(group, "observations", _observations(columns))
+                write_tree(group, "observations", _observations(columns))
                 for name, dataset in _STEPS.items():
-                    _write(group, dataset, _flags(columns, name))
+                    write_tree(group, dataset, _flags(columns, name))
                 steps += n
             out.attrs.update({"total_episodes": len(episodes), "total_steps": steps})
         temporary.replace(file)
@@ -76,26 +68,13 @@ def _flags(columns: Mapping[str, Any], name: str) -> Any:
     return over if name == "terminated" else np.asarray(columns["done"]).astype(bool) & ~over
 
 
-def _write(group: Any, name: str, value: Any) -> None:
-    if isinstance(value, dict):
-        inner = group.create_group(name)
-        for key, part in value.items():
-            _write(inner, str(key), part)
-    elif isinstance(value, tuple):
-        inner = group.create_group(name)
-        for i, part in enumerate(value):
-            _write(inner, f"_index_{i}", part)
-    else:
-        group.create_dataset(name, data=value)
-
-
 def import_minari(path: str | Path) -> list[Rows]:
     """The episodes of a dataset as steps, to be pushed into a buffer or learned from."""
-    file = _file_of(path)
+    file = dataset_file(path)
     if not file.is_file():
         raise DingError(f"no dataset at '{file}'; give a directory with {_FILE} or an .hdf5 file")
     try:
-        with _h5py().File(file, "r") as source:
+        with h5py().File(file, "r") as source:
             names = [name for name in source if name.startswith("episode_")]
             ordered = sorted(names, key=lambda name: int(name.split("_")[1]))
             return [_episode(source[name], name) for name in ordered]
@@ -107,8 +86,8 @@ def import_minari(path: str | Path) -> list[Rows]:
 
 
 def _episode(group: Any, name: str) -> Rows:
-    observations = _read(group["observations"])
-    parts = {key: _read(group[dataset]) for key, dataset in _STEPS.items()}
+    observations = read_tree(group["observations"])
+    parts = {key: read_tree(group[dataset]) for key, dataset in _STEPS.items()}
     n = len(parts["reward"])
     if _length(observations) != n + 1:
         raise ValueError(f"{name} has {_length(observations)} observations for {n} steps")
@@ -122,15 +101,6 @@ def _episode(group: Any, name: str) -> Rows:
             "truncated": truncated,
         }
     )
-
-
-def _read(node: Any) -> Any:
-    if not hasattr(node, "keys"):
-        return node[()]
-    parts = {key: _read(node[key]) for key in node}
-    if parts and all(key.startswith("_index_") for key in parts):
-        return tuple(parts[f"_index_{i}"] for i in range(len(parts)))
-    return parts
 
 
 def _length(tree: Any) -> int:

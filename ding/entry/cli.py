@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ding import __version__
-from ding.entry import cli_dist
+from ding.entry import cli_demo, cli_dist
 from ding.utils.errors import DingError, nearest
 
 MODES = ("serial", "serial_onpolicy", "serial_reward_model", "parallel", "dist", "eval", "replay")
@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="ding",
         description="Train and evaluate decision-making policies.",
-        epilog="example: ding -m serial -e cartpole -p dqn -s 0",
+        epilog="example: ding -m serial -e cartpole -p dqn -s 0. Demonstrations: ding demo -h",
         allow_abbrev=False,
         parents=[cli_dist.parser()],
     )
@@ -86,8 +86,11 @@ def _seconds(text: str) -> float:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; bad input ends in one message and exit code 1 (2 for bad options)."""
-    args = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
     try:
+        if words[:1] == [cli_demo.WORD]:
+            return cli_demo.run(words[1:], lambda text: _say(text, sys.stdout))
+        args = parser().parse_args(words)
         return _profiled(args) if args.profile else _dispatch(args)
     except DingError as error:
         _say(f"ding: error: {error}", sys.stderr)
@@ -172,7 +175,7 @@ def _configs(args: argparse.Namespace) -> list[Any]:
     elif isinstance(args.resume, str) and not args.env:
         main, create = read_config(Path(args.resume) / "total_config.py")
     elif args.env and args.policy:
-        main, create = predefined_config(args.env, args.policy)
+        main, create = predefined_config(args.env, args.policy, args.env_step, _tell)
     else:
         raise DingError("what to train? give -c FILE, or -e ENV and -p POLICY")
     given = {"exp_name": args.exp_name, "policy.load_path": args.load_path}
@@ -269,6 +272,10 @@ def _profiled(args: argparse.Namespace) -> int:
         profile.dump_stats(directory / "profile.prof")
         with (directory / "profile.txt").open("w", encoding="utf-8") as file:
             pstats.Stats(profile, stream=file).sort_stats("cumulative").print_stats(60)
+
+
+def _tell(text: str) -> None:
+    _say(text, sys.stderr)
 
 
 def _say(text: str, stream: Any) -> None:

@@ -102,6 +102,10 @@ def timeout_name(role: str) -> str:
 def check_parallel(cfg: Any, fleet: Fleet) -> None:
     """Refuse what parallel runs can't do."""
     policy = cfg.policy
+    if cfg.callbacks:
+        raise ConfigError(
+            f"callbacks = {cfg.callbacks}: only serial runs (-m serial) call them; leave them out"
+        )
     if policy.collect.get("n_sample") is None and not policy.on_policy:
         raise ConfigError(
             f"policy '{policy.type}' stores whole episodes (policy.collect.n_episode), which "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import gymnasium as gym
 
+from ding.entry.first_run import Task, settings_for, task_of
 from ding.envs import DingEnvWrapper
 from ding.envs.packages import register_package
 from ding.utils.errors import DingError, nearest
@@ -24,6 +26,7 @@ ZOO = {
     "reach": "dizoo.toy.reach.config",
     "acrobot": "dizoo.classic_control.acrobot.config",
     "cartpole": "dizoo.classic_control.cartpole.config",
+    "cartpole_fixed": "dizoo.classic_control.cartpole.config",
     "cartpole_no_velocity": "dizoo.classic_control.cartpole.config",
     "lattice": "dizoo.toy.lattice.config",
     "deep_sea": "dizoo.toy.deep_sea.config",
@@ -42,29 +45,24 @@ ZOO = {
     "walker2d": "dizoo.mujoco.config",
 }
 
-_COLLECT = {
-    "a2c": dict(n_sample=64),
-    "ppg": dict(n_sample=1024),
-    "ppo": dict(n_sample=1024),
-    "ppo_recurrent": dict(n_sample=1024),
-}
 _ENV = {"ngu": dict(env_wrapper=["obs_plus_prev_action_reward"])}
 _EITHER = {"discrete", "continuous"}
 """Policies for both have to be told which."""
 
+Configs = tuple[dict[str, Any], dict[str, Any]]
+Say = Callable[[str], None]
 
-def predefined_config(env: str, policy: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The zoo's config for this pair, or the policy's defaults on the Gymnasium env of that id."""
+
+def predefined_config(
+    env: str, policy: str, steps: int | None = None, say: Say = lambda text: None
+) -> Configs:
+    """The zoo's config for this pair, or one made for the Gymnasium env of that id.
+
+    `say` is told what was chosen, and why.
+    """
     policy = policy.lower()
     if env in ZOO:
-        module = f"{ZOO[env]}.{env}_{policy}_config"
-        if find_spec(module) is None:
-            POLICY_REGISTRY.get(policy)  # an unknown name is another mistake than a missing config
-            raise DingError(
-                f"the zoo has no config for -e {env} -p {policy}; write one, pass it by -c"
-            )
-        loaded = import_module(module)
-        return loaded.main_config, loaded.create_config
+        return _of_zoo(env, policy)
     register_package(env)
     if env not in gym.registry:
         known = [*ZOO, *gym.registry]
@@ -72,27 +70,47 @@ def predefined_config(env: str, policy: str) -> tuple[dict[str, Any], dict[str, 
             f"unknown env '{env}' (-e): not in the zoo, no Gymnasium id{nearest(env, known)}"
         )
     POLICY_REGISTRY.get(policy)  # an unknown name is an error here, with the nearest one
-    return _default_config(env, policy), dict(
-        env_manager=dict(type="base"), policy=dict(type=policy)
-    )
+    probe = DingEnvWrapper(cfg={"env_id": env})
+    spec = gym.registry[env]
+    try:
+        task = task_of(probe, policy, steps, spec.max_episode_steps, spec.reward_threshold)
+    finally:
+        probe.close()
+    main = default_config(env, policy, task, say)
+    main["env"]["env_id"] = env
+    return main, dict(env_manager=dict(type="base"), policy=dict(type=policy))
 
 
-def _default_config(env: str, policy: str) -> dict[str, Any]:
-    threshold = gym.registry[env].reward_threshold
-    settings: dict[str, Any] = dict(collect=_COLLECT.get(policy, {}))
-    if set(POLICY_REGISTRY.get(policy).action_kinds or ()) >= _EITHER:
-        made = DingEnvWrapper(cfg={"env_id": env})
-        continuous = isinstance(made.action_space, gym.spaces.Box)
-        made.close()
-        settings["action_space"] = "continuous" if continuous else "discrete"
+def _of_zoo(env: str, policy: str) -> Configs:
+    module = f"{ZOO[env]}.{env}_{policy}_config"
+    if find_spec(module) is None:
+        POLICY_REGISTRY.get(policy)  # an unknown name is another mistake than a missing config
+        raise DingError(f"the zoo has no config for -e {env} -p {policy}; write one, pass it by -c")
+    loaded = import_module(module)
+    return loaded.main_config, loaded.create_config
+
+
+def takes_either(policy: str) -> bool:
+    """Whether the policy has to be told what kind the actions are."""
+    return set(POLICY_REGISTRY.get(policy).action_kinds or ()) >= _EITHER
+
+
+def default_config(
+    name: str, policy: str, task: Task, say: Say = lambda text: None
+) -> dict[str, Any]:
+    """The main_config of a policy for such a task, whose env is yet to be named."""
+    settings, said = settings_for(policy, task)
+    if said:
+        say(said)
+    if takes_either(policy):
+        settings["action_space"] = "continuous" if task.is_continuous else "discrete"
     return dict(
-        exp_name=f"{env.replace('/', '_')}_{policy}",
+        exp_name=f"{name.replace('/', '_')}_{policy}",
         env=dict(
-            env_id=env,
-            collector_env_num=8,
+            collector_env_num=4 if task.is_continuous else 8,
             evaluator_env_num=8,
             n_evaluator_episode=8,
-            stop_value=float("inf") if threshold is None else threshold,
+            stop_value=float("inf") if task.threshold is None else task.threshold,
             **_ENV.get(policy, {}),
         ),
         policy=settings,

@@ -181,6 +181,15 @@ class DingEnvWrapper(BaseEnv):
         return self._reward_space
 
     @property
+    def settings(self) -> Mapping[str, Any]:
+        """The config with the defaults of the class."""
+        return self._cfg
+
+    def plain_env(self) -> Any:
+        """A new Gymnasium env without the wrappers of the config, or the one that was given."""
+        return self._bare_env()
+
+    @property
     def unwrapped(self) -> Any:
         """The simulator itself."""
         self._need_spaces()

@@ -64,6 +64,15 @@ class NumpyForward:
         self._forward: Forward = model if mode is None else partial(model, mode=mode)
         self._forget()
 
+    @property
+    def model(self) -> nn.Module:
+        return self._model
+
+    @property
+    def forward(self) -> Forward:
+        """The same from tensors to tensors."""
+        return self._forward
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies trace anew: theirs is another model."""
         return NumpyForward, (self._model, self._mode)

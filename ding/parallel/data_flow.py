@@ -75,9 +75,9 @@ class ReplayFeed(Feed):
         policy = coordinator.policy_cfg
         self._chunk, self._batch_size = chunk, policy.learn.batch_size
         self._random = policy.random_collect_size
-        self._balance = Balance(
-            policy.learn.update_per_collect, policy.collect.n_sample, exempt=self._random
-        )
+        self._pretrain = (policy.other.get("demonstrations") or {}).get("pretrain", 0)
+        rate = policy.learn.update_per_collect, policy.collect.n_sample
+        self._balance = Balance(*rate, exempt=self._random, pretrain=self._pretrain)
         if coordinator.ledger.samples:
             self._random = 0
         self._arrived: deque[tuple[Call, Told]] = deque()
@@ -110,6 +110,8 @@ class ReplayFeed(Feed):
     def _collect(self, worker: Worker) -> bool:
         """Ask for a chunk, if one is wanted."""
         c, weights = self._c, self._c.weights
+        if c.ledger.updates < self._pretrain:
+            return False
         if self._random > 0:
             n = min(self._random, self._chunk)
             self._random -= n
@@ -205,7 +207,10 @@ class ReplayFeed(Feed):
     def warms_up(self) -> bool:
         ledger, size = self._c.ledger, self._c.policy_cfg.random_collect_size
         unpublished = self._merging or bool(self._statistics)
-        return not ledger.updates and (ledger.samples < size or unpublished)
+        if ledger.updates < self._pretrain:
+            return True
+        begins = ledger.updates == self._pretrain
+        return begins and (ledger.samples < size or unpublished)
 
     def _merge(self) -> None:
         """Publish statistics that no update takes along."""

@@ -78,9 +78,13 @@ class Ledger:
 class Balance:
     """Keeps the updates and the samples of a run in the proportion that its config asks for."""
 
-    def __init__(self, updates: int, samples: int, exempt: int = 0) -> None:
-        """So many updates for so many samples, but none for the first `exempt` ones."""
-        self._rate, self._exempt = Fraction(updates, samples), Fraction(exempt)
+    def __init__(self, updates: int, samples: int, exempt: int = 0, pretrain: int = 0) -> None:
+        """So many updates for so many samples, but none for the first `exempt` ones.
+
+        `pretrain`: updates that are due before there are samples.
+        """
+        self._rate = Fraction(updates, samples)
+        self._exempt = exempt - pretrain / self._rate
 
     def updates_due(self, ledger: Ledger) -> int:
         return max(int((ledger.samples - self._exempt) * self._rate) - ledger.updates, 0)

@@ -292,7 +292,10 @@ class BufferService:
     def draw(self, n_batch: int, train_iter: int) -> Answer:
         """As many batches as can be had, `n_batch` at most."""
         progress = SimpleNamespace(train_iter=train_iter)
-        batches = [columns_of(batch) for batch in self._batches.draw(n_batch, progress)]
+        batches = []
+        for batch in self._batches.draw(n_batch, progress):
+            batches.append(columns_of(batch))
+            progress.train_iter += 1
         return batches, {"batches": len(batches)}
 
     def update(self, priorities: Sequence[Mapping[str, Any]]) -> Answer:

@@ -10,14 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
+from ding.data.demo_formats import load_demonstrations
+from ding.data.expert_buffer import ExpertBuffer
 from ding.envs import get_vec_env_setting
-from ding.pipeline.batches import CollectedBatches, ReplayBatches
+from ding.pipeline.batches import CollectedBatches, Mixture, ReplayBatches
 from ding.policy import get_policy_cls
+from ding.policy.config import DemonstrationsConfig
+from ding.utils.batch import Batch, columns_of
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.worker import create_buffer
 from ding.worker.buffer import IBuffer
-from ding.worker.buffer.relabelling import Relabeller
+from ding.worker.buffer.relabelling import Drawn, Relabeller
 
+EXPERT = "expert"
 EnvSetting = tuple[Callable[..., Any], Sequence[Any] | None, Sequence[Any] | None]
 
 
@@ -84,10 +91,53 @@ def assemble(cfg: Any, env_setting: EnvSetting | None = None) -> Parts:
     named = relabelling_parts(cfg, env_setting)
     relabel = [part for part in named.values() if isinstance(part, Relabeller)]
     if policy.on_policy:
-        batches = CollectedBatches(relabel)
-        return Parts(batches, named={**named, "draws": batches} if relabel else {})
+        collected = CollectedBatches(relabel)
+        return Parts(collected, named={**named, "draws": collected} if relabel else {})
     buffer = create_buffer(policy.other.replay_buffer, exp_name=cfg.exp_name)
-    return Parts(ReplayBatches.of(buffer, policy, relabel), buffer, named)
+    if policy.other.get("demonstrations") is None:
+        return Parts(ReplayBatches.of(buffer, policy, relabel), buffer, named)
+    expert = expert_buffer(cfg, env_setting)
+    shares = DemonstrationsConfig(**policy.other.demonstrations)
+
+    def shares_at(train_iter: int) -> dict[str, float]:
+        share = shares.share_at(train_iter)
+        return {"agent": 1 - share, EXPERT: share}
+
+    buffers: dict[str, IBuffer] = {"agent": buffer, EXPERT: expert}
+    mixture = Mixture(buffers, shares_at)
+    batches = ReplayBatches.of(mixture, policy, relabel, pretrain=shares.pretrain)
+    return Parts(batches, buffer, {**named, "expert_buffer": expert})
+
+
+def expert_buffer(cfg: Any, env_setting: EnvSetting | None) -> ExpertBuffer:
+    """The demonstrations of the config, checked against its envs."""
+    policy = cfg.policy
+    settings = policy.other.demonstrations
+    env_fn, env_cfgs, *_ = env_setting or get_vec_env_setting(cfg.env)
+    demonstrations = load_demonstrations(settings.path).episodes(slice(settings.n_episode))
+    env = env_fn((env_cfgs or [{}])[0])
+    try:
+        demonstrations.check(env.observation_space, env.action_space, cfg.env.get("env_id"))
+    finally:
+        env.close()
+    more = get_policy_cls(policy).expert_columns(policy, columns_of(demonstrations.steps()))
+    return ExpertBuffer(
+        demonstrations, policy.other.replay_buffer, more, at_least=policy.learn.batch_size
+    )
+
+
+class FixedRewards:
+    """Relabelling part: one reward for every step of the agent, another for those of an expert.
+
+    Reddy et al. 2020 (SQIL), https://arxiv.org/abs/1905.11108
+    """
+
+    def __init__(self, agent: float, expert: float) -> None:
+        self._agent, self._expert = np.float32(agent), np.float32(expert)
+
+    def relabel(self, drawn: Drawn) -> Batch:
+        reward = self._expert if drawn.source == "expert_buffer" else self._agent
+        return {**drawn.steps, "reward": np.full_like(drawn.steps["reward"], reward)}
 
 
 def relabelling_parts(cfg: Any, env_setting: EnvSetting | None) -> dict[str, Any]:
@@ -101,6 +151,12 @@ def relabelling_parts(cfg: Any, env_setting: EnvSetting | None) -> dict[str, Any
         check_takes_other_rewards(cfg.policy, "policy.other.her")
         env_fn, env_cfgs, *_ = env_setting or get_vec_env_setting(cfg.env)
         parts["her"] = HindsightGoals.for_env(her, env_fn, (env_cfgs or [{}])[0])
+    demonstrations = cfg.policy.other.get("demonstrations") or {}
+    if demonstrations.get("expert_reward") is not None:
+        check_takes_other_rewards(cfg.policy, "policy.other.demonstrations")
+        parts["fixed_rewards"] = FixedRewards(
+            demonstrations["agent_reward"], demonstrations["expert_reward"]
+        )
     if reward_model is not None:
         from ding.reward_model import LearnedReward, create_reward_model
 

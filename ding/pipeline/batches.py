@@ -6,7 +6,7 @@ on what came. Functions that relabel rewards or goals see single steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -49,8 +49,13 @@ class ReplayBatches:
         updates: int = 1,
         prioritised: bool = False,
         relabel: Sequence[Relabel] = (),
+        pretrain: int = 0,
     ) -> None:
-        """`updates` batches are drawn after each collect; `relabel` functions see single steps."""
+        """`updates` batches are drawn after each collect, `pretrain` before the first.
+
+        `relabel` functions see single steps.
+        """
+        self.pretrain = pretrain
         self.buffer, self._batch_size, self._updates = buffer, batch_size, updates
         self._prioritised = prioritised
         self._options = relabel_options(relabel)
@@ -58,7 +63,11 @@ class ReplayBatches:
 
     @classmethod
     def of(
-        cls, buffer: IBuffer | Mixture, policy_cfg: Any, relabel: Sequence[Relabel] = ()
+        cls,
+        buffer: IBuffer | Mixture,
+        policy_cfg: Any,
+        relabel: Sequence[Relabel] = (),
+        pretrain: int = 0,
     ) -> ReplayBatches:
         learn = policy_cfg.learn
         return cls(
@@ -67,6 +76,7 @@ class ReplayBatches:
             updates=learn.update_per_collect,
             prioritised=policy_cfg.get("priority", False),
             relabel=relabel,
+            pretrain=pretrain,
         )
 
     def add(self, samples: Sequence[Any], envstep: int) -> None:
@@ -133,6 +143,10 @@ class CollectedBatches:
         """Nothing is kept, so nothing has a priority."""
 
 
+Shares = Callable[[int], Mapping[str, float]]
+"""Share of each buffer in the batch of an update, by its number."""
+
+
 class Mixture:
     """Draws of given shares from several buffers, e.g. {'agent': 0.75, 'expert': 0.25}.
 
@@ -140,28 +154,36 @@ class Mixture:
     the buffers; `source` says by number which one a row is from.
     """
 
-    def __init__(self, buffers: Mapping[str, IBuffer], shares: Mapping[str, float]) -> None:
-        if buffers.keys() != shares.keys() or not buffers:
+    def __init__(
+        self, buffers: Mapping[str, IBuffer], shares: Mapping[str, float] | Shares
+    ) -> None:
+        """`shares`: the same for all updates, or a schedule."""
+        self._buffers = dict(buffers)
+        self._shares: Shares = shares if callable(shares) else lambda train_iter: shares
+        first = self._shares(0)
+        if buffers.keys() != first.keys() or not buffers:
             raise ConfigError(
-                f"a mixture of {sorted(buffers)} needs a share of each, got {sorted(shares)}"
+                f"a mixture of {sorted(buffers)} needs a share of each, got {sorted(first)}"
             )
-        if min(shares.values()) < 0 or abs(sum(shares.values()) - 1) > 1e-6:
-            raise ConfigError(f"shares of a mixture must not be negative and add up to 1: {shares}")
-        self._buffers = list(buffers.values())
-        self._shares = [shares[name] for name in buffers]
+        if min(first.values()) < 0 or abs(sum(first.values()) - 1) > 1e-6:
+            raise ConfigError(f"shares of a mixture must not be negative and add up to 1: {first}")
 
     def push(self, data: Any, cur_collector_envstep: int = 0) -> None:
-        self._buffers[0].push(data, cur_collector_envstep)
+        next(iter(self._buffers.values())).push(data, cur_collector_envstep)
+
+    def count(self) -> int:
+        return sum(buffer.count() for buffer in self._buffers.values())
 
     def sample(
         self, batch_size: int, cur_learner_iter: int = 0, **options: Any
     ) -> Sequence[Any] | None:
         """One batch, or None while one of the buffers has too few samples."""
         drawn = []
-        for number, count in enumerate(self._counts(batch_size)):
+        counts = self._counts(batch_size, self._shares(cur_learner_iter))
+        for number, (buffer, count) in enumerate(zip(self._buffers.values(), counts, strict=True)):
             if not count:
                 continue
-            part = self._buffers[number].sample(count, cur_learner_iter, **options)
+            part = buffer.sample(count, cur_learner_iter, **options)
             if part is None:
                 return None
             drawn.append({**columns_of(part), "source": np.full(count, number)})
@@ -170,14 +192,14 @@ class Mixture:
 
     def update(self, info: Mapping[str, Any]) -> None:
         """New priorities of a whole batch, each to the buffer that its row came from."""
-        stops = np.cumsum(self._counts(len(info["replay_unique_id"])))
-        for buffer, start, stop in zip(self._buffers, [0, *stops], stops, strict=False):
-            if stop > start:
-                buffer.update({name: column[start:stop] for name, column in info.items()})
+        for number, buffer in enumerate(self._buffers.values()):
+            own = np.asarray(info["source"]) == number
+            if own.any():
+                buffer.update({name: np.asarray(column)[own] for name, column in info.items()})
 
-    def _counts(self, total: int) -> list[int]:
+    def _counts(self, total: int, shares: Mapping[str, float]) -> list[int]:
         """Rows of each buffer that add up to `total`, by the largest remainders."""
-        exact = [share * total for share in self._shares]
+        exact = [shares[name] * total for name in self._buffers]
         counts = [int(x) for x in exact]
         order = sorted(range(len(exact)), key=lambda i: counts[i] - exact[i])
         for i in order[: total - sum(counts)]:

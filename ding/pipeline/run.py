@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +20,7 @@ from ding.config.tree import plain_dict
 from ding.envs import get_vec_env_setting, manager_of
 from ding.pipeline.assemble import EnvSetting, assemble
 from ding.pipeline.batches import ReplayBatches
+from ding.pipeline.callbacks import Callbacks
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.learning import train_on
 from ding.pipeline.ownership import Ownership
@@ -71,6 +72,7 @@ class Run:
         dynamic_seed: bool = True,
         resume: str | Path | bool = False,
         on_policy_only: bool = False,
+        callbacks: Iterable[Any] = (),
     ) -> None:
         main, create, _ = read_input(input_cfg)
         self.cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
@@ -78,8 +80,11 @@ class Run:
             name = self.cfg.policy.type
             raise ConfigError(f"policy '{name}' learns off-policy; use serial_pipeline (-m serial)")
         self.seed, self.limits = seed, limits or Limits()
+        self.callbacks = Callbacks(self, [*self.cfg.callbacks, *callbacks])
         self._env_setting = env_setting
         self.stop = False
+        self.ended = False
+        """A callback has ended the run."""
         self._returns: list[float] = []
         self._seconds, self._started = 0.0, time.monotonic()
         self._last_saved = time.monotonic()
@@ -103,6 +108,7 @@ class Run:
             self.policy: Policy = create_policy(self.cfg.policy, model=model)
             torch.set_num_threads(threads_for(self.policy, self.cfg.policy))
             self._make_workers(collector_env, evaluator_env, state)
+            self.callbacks.attach(self.learner, self.collector)
             if state is not None:
                 self._restore(state)
             for line in advice(self.cfg.policy, collector_env.observation_space):
@@ -122,6 +128,11 @@ class Run:
             manager.seed(self.seed, dynamic_seed=dynamic)
             managers.append(manager)
         return managers[0], managers[1]
+
+    def one_evaluator_env(self) -> tuple[Any, Any]:
+        """What makes an env of the evaluator's kind, and the config of one, in a list."""
+        env_fn, _, cfgs = self._env_setting or get_vec_env_setting(self.cfg.env)
+        return env_fn, list(cfgs or [])[:1]
 
     def _open_directory(self, resume: str | Path | bool) -> dict[str, Any] | None:
         """Make the directory of a new run, or find that of the run to go on with."""
@@ -185,7 +196,7 @@ class Run:
     @property
     def finished(self) -> bool:
         reached = self.limits.reached(self.learner.train_iter, self.collector.envstep)
-        return self.stop or self.interrupted or reached
+        return self.stop or self.ended or self.interrupted or reached
 
     def begin(self) -> None:
         """Load what the config says, and fill the buffer by random actions if it asks for it."""
@@ -196,17 +207,18 @@ class Run:
             self.learner.load_checkpoint(load_path)
         self.learner.call_hook("before_run")
         if isinstance(self.batches, ReplayBatches):
+            self._learn_from(self.batches.draw(self.batches.pretrain, self.learner), [])
             for chunk in self.source.warm_up(self.cfg.policy.random_collect_size):
                 self.batches.add(chunk.samples, self.collector.envstep)
                 self.learner.merge_statistics(chunk.statistics)
         self.save(wait=True)  # a run can be resumed from its first step on
 
     def evaluate_if_due(self) -> bool:
-        """Evaluate every `eval_freq` updates; True when the stop value is reached."""
+        """Evaluate every `eval_freq` updates; True when the run is to end."""
         if not self.evaluator.should_eval(self.learner.train_iter):
             return False
         self._evaluate()
-        return self.stop
+        return self.stop or self.ended
 
     def _evaluate(self) -> None:
         learner = self.learner
@@ -218,14 +230,19 @@ class Run:
         if np.mean(result.reward) >= self.evaluator.best:
             self.parts.save("best")
         self.progress.evaluated(float(np.mean(result.reward)), self.evaluator.best)
+        self.callbacks.call("evaluation", result.reward)
 
     def learn(self, collected: Collected) -> None:
         """Update the policy on what the new samples give to learn from."""
-        learner, envstep = self.learner, self.collector.envstep
-        batches = self.batches.after(collected.samples, envstep, learner)
-        statistics = [collected.statistics] if collected.statistics else []
-        on_policy = self.cfg.policy.on_policy
-        for priority_info in train_on(learner, batches, envstep, statistics, on_policy=on_policy):
+        self.callbacks.deliver_episodes()
+        batches = self.batches.after(collected.samples, self.collector.envstep, self.learner)
+        self._learn_from(batches, [collected.statistics] if collected.statistics else [])
+        self.callbacks.call("step")
+
+    def _learn_from(self, batches: Iterable[Any], statistics: Sequence[Any]) -> None:
+        envstep, on_policy = self.collector.envstep, self.cfg.policy.on_policy
+        updates = train_on(self.learner, batches, envstep, statistics, on_policy=on_policy)
+        for priority_info in updates:
             self.batches.feed_back(priority_info)
 
     # --- state ---------------------------------------------------------------------------------
@@ -304,7 +321,9 @@ class Run:
             dropped_steps=self.collector.dropped_steps,
             history=self.evaluator.history,
         )
-        return outcome.conclude(self.progress.message)
+        result = outcome.conclude(self.progress.message)
+        self.callbacks.call("end", result)
+        return result
 
     def __enter__(self) -> Run:
         self._interrupt.__enter__()

@@ -164,7 +164,7 @@ def check_same_config(saved: Any, given: Any) -> None:
 def _differences(saved: Any, given: Any, path: str) -> list[str]:
     if isinstance(saved, Mapping) and isinstance(given, Mapping):
         found = []
-        for key in {*saved, *given} - {"exp_name", "checkpoint_seconds"}:
+        for key in {*saved, *given} - {"exp_name", "checkpoint_seconds", "callbacks"}:
             inner = f"{path}.{key}" if path else str(key)
             found += _differences(saved.get(key), given.get(key), inner)
         return found

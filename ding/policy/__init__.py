@@ -12,6 +12,7 @@ from ding.policy.config import CollectConfig, EvalConfig, LearnConfig, OtherConf
 from ding.policy.d4pg import D4PGConfig, D4PGPolicy
 from ding.policy.ddpg import DDPGConfig, DDPGPolicy
 from ding.policy.discrete_sac import DiscreteSACPolicy
+from ding.policy.dqfd import DQFDConfig, DQFDPolicy
 from ding.policy.dqn import DQNConfig, DQNPolicy
 from ding.policy.factory import create_policy, get_policy_cls, register_policy
 from ding.policy.fqf import FQFConfig, FQFPolicy
@@ -43,6 +44,7 @@ from ding.policy.qmix import IDQNPolicy, QMIXConfig, QMIXPolicy, VDNPolicy
 from ding.policy.qrdqn import QRDQNConfig, QRDQNPolicy
 from ding.policy.r2d2 import R2D2Config, R2D2Policy
 from ding.policy.r2d2_gtrxl import R2D2GTrXLPolicy
+from ding.policy.r2d3 import R2D3Config, R2D3Policy
 from ding.policy.rainbow import RainbowConfig, RainbowPolicy
 from ding.policy.random_policy import PolicyFactory, get_random_policy
 from ding.policy.sac import SACConfig, SACPolicy
@@ -74,6 +76,8 @@ __all__ = [
     "D4PGPolicy",
     "DDPGConfig",
     "DDPGPolicy",
+    "DQFDConfig",
+    "DQFDPolicy",
     "DQNConfig",
     "DQNPolicy",
     "DiscreteSACPolicy",
@@ -128,6 +132,8 @@ __all__ = [
     "R2D2Config",
     "R2D2GTrXLPolicy",
     "R2D2Policy",
+    "R2D3Config",
+    "R2D3Policy",
     "RainbowConfig",
     "RainbowPolicy",
     "SACConfig",

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
-from torch import nn
+from torch import Tensor, nn
 
 from ding.model.numpy_forward import NumpyForward
 
 Forward = Callable[[Any], dict[str, Any]]
+ArrayLike = TypeVar("ArrayLike", np.ndarray, Tensor)
 
 _LOG_SQRT_2PI = np.float32(0.5 * np.log(2 * np.pi))
 
@@ -100,6 +101,11 @@ def gaussian_log_prob(mu: np.ndarray, sigma: np.ndarray, action: np.ndarray) -> 
     """Log-probabilities (N,) of the actions (N, A) under independent normals."""
     noise = (action - mu) / sigma
     return -(0.5 * noise * noise + np.log(sigma) + _LOG_SQRT_2PI).sum(axis=-1)
+
+
+def squashed(x: ArrayLike) -> ArrayLike:
+    """tanh of an array or a tensor."""
+    return x.tanh() if isinstance(x, Tensor) else np.tanh(x)
 
 
 def noisy(action: np.ndarray, sigma: float, rng: np.random.Generator) -> np.ndarray:

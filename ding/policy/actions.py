@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from ding.model.action_mask import masked
@@ -56,8 +57,9 @@ def _sample_multi(logit: Any, rng: Rng) -> np.ndarray:
     return np.stack([sample_categorical(head, rng) for head in _heads(logit)], axis=-1)
 
 
-def _best_multi(logit: Any) -> np.ndarray:
-    return np.stack([head.argmax(axis=-1) for head in _heads(logit)], axis=-1)
+def _best_multi(logit: Any) -> Any:
+    best = [head.argmax(axis=-1) for head in _heads(logit)]
+    return torch.stack(best, dim=-1) if isinstance(best[0], Tensor) else np.stack(best, axis=-1)
 
 
 def _log_prob_multi(logit: Any, action: np.ndarray) -> np.ndarray:

@@ -138,18 +138,19 @@ def best_of(q: np.ndarray, obs: Any) -> np.ndarray:
     return of_living(q.argmax(axis=-1), obs)
 
 
-def of_living(action: np.ndarray, obs: Any) -> np.ndarray:
-    """Dead agents take action 0."""
+def of_living(action: Array, obs: Any) -> Array:
+    """The actions (N, A) or (N, A, D) with zeros for dead agents."""
     alive = alive_of(obs)
-    if alive is not None:
-        action[alive == 0] = 0
-    return action
+    if alive is None:
+        return action
+    lives = alive != 0
+    return action * (lives if action.ndim == lives.ndim else lives[..., None])
 
 
 def check_masks(env_id: np.ndarray, obs: Any) -> None:
     """Refuse a mask that leaves a living agent without an action."""
     mask, alive = mask_of(obs), alive_of(obs)
-    if mask is None:
+    if not isinstance(mask, np.ndarray):  # none, or a graph is made of this for other data
         return
     stuck = ~mask.any(axis=-1)
     if alive is not None:

@@ -92,6 +92,11 @@ class Policy:
             return None
         return set(parameters_of(MODEL_REGISTRY.get(name)))
 
+    @classmethod
+    def expert_columns(cls, policy_cfg: Mapping[str, Any], steps: Batch) -> Batch:
+        """Columns that it needs of an expert's steps and that only its own acting would give."""
+        return {}
+
     @staticmethod
     def check_config(cfg: Any) -> None:
         """Refuse combinations that make no sense; called with the whole compiled config."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ding.torch_utils.lr_schedule import KINDS, UNITS, lr_factor
 from ding.utils.errors import ConfigError, nearest
@@ -90,6 +90,11 @@ class CollectConfig:
     """Whole episodes per collect; set this or n_sample."""
     unroll_len: int = 1
     """Steps per training sample; more than one only for recurrent policies."""
+    save_path: str | None = None
+    """Where `collect_demo_data` writes if it is not told."""
+    data_type: Literal["naive", "hdf5", "ding"] | None = None
+    """... and in which format: 'naive' (a pickle of rows), 'hdf5' (flat columns) or 'ding' (checked
+    files of ours); None: by the ending of the name, '.hdf5' is ours, anything else a pickle."""
     collector: dict[str, Any] = field(default_factory=dict)
     """Settings of the collector."""
 
@@ -130,7 +135,52 @@ class HerConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DemonstrationsConfig:
+    path: str = ""
+    """File of demonstrations, made by `ding demo make` or in an established format."""
+    share: float = 0.25
+    """Share of each batch that is drawn from them ..."""
+    share_end: float | None = None
+    """... and what it falls (or rises) to, linearly ..."""
+    share_decay: int = 10_000
+    """... within so many updates."""
+    pretrain: int = 0
+    """Updates on demonstrations alone, before anything is collected."""
+    n_episode: int | None = None
+    """Only the first so many episodes; None: all."""
+    agent_reward: float | None = None
+    """Reward of every step of the agent, in place of the env's; None: the env's ..."""
+    expert_reward: float | None = None
+    """... and of every step of the demonstrations."""
+
+    def __post_init__(self) -> None:
+        path = "policy.other.demonstrations"
+        if not self.path:
+            raise ConfigError(f"{path}.path is missing: the file of demonstrations")
+        within(f"{path}.share", self.share, 0, 1)
+        if self.share_end is not None:
+            within(f"{path}.share_end", self.share_end, 0, 1)
+        at_least(f"{path}.share_decay", self.share_decay, 1)
+        at_least(f"{path}.pretrain", self.pretrain, 0)
+        if self.n_episode is not None:
+            at_least(f"{path}.n_episode", self.n_episode, 1)
+        if (self.agent_reward is None) != (self.expert_reward is None):
+            raise ConfigError(f"set both of {path}.agent_reward and expert_reward, or none")
+
+    def share_at(self, train_iter: int) -> float:
+        """Share of demonstrations in the batch of this update."""
+        if train_iter < self.pretrain:
+            return 1.0
+        if self.share_end is None:
+            return self.share
+        progress = min((train_iter - self.pretrain) / self.share_decay, 1.0)
+        return self.share + progress * (self.share_end - self.share)
+
+
+@dataclass(frozen=True, kw_only=True)
 class OtherConfig:
+    demonstrations: DemonstrationsConfig | None = None
+    """Steps of an expert in every batch; None: the agent's own alone."""
     her: HerConfig | None = None
     """Hindsight: replayed steps get goals that their episode reached; None: they keep theirs."""
     replay_buffer: dict[str, Any] = field(default_factory=dict)
@@ -283,6 +333,11 @@ def check_buffer(cfg: Any) -> None:
     """Refuse a replay buffer that could never give what the policy wants of it."""
     policy = cfg["policy"]
     if policy["on_policy"]:
+        if policy["other"].get("demonstrations") is not None:
+            raise ConfigError(
+                "policy.other.demonstrations mixes an expert's steps into replayed batches, but "
+                f"policy '{policy['type']}' learns on-policy; use an off-policy one such as 'dqfd'"
+            )
         if policy["other"].get("her") is not None:
             raise ConfigError(
                 f"policy.other.her relabels what is replayed, but policy '{policy['type']}' learns "

@@ -28,6 +28,7 @@ from ding.rl_utils.ppo import clipped_surrogate, ratio_statistics, value_loss
 from ding.rl_utils.td import weighted_mean
 from ding.torch_utils import GradientStep
 from ding.utils.batch import Batch, Rows
+from ding.utils.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,14 @@ class HAPPOLearnConfig(MAPPOLearnConfig):
 @dataclass(frozen=True, kw_only=True)
 class HAPPOConfig(MAPPOConfig):
     learn: HAPPOLearnConfig = field(default_factory=HAPPOLearnConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.learn.teacher is not None:
+            raise ConfigError(
+                f"policy.learn.teacher = {self.learn.teacher}: agents that take turns have no "
+                "teacher; leave it out, or use policy 'mappo'"
+            )
 
 
 class HAPPOPolicy(MAPPOPolicy):

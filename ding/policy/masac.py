@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ding.policy.acting import sample_categorical, sample_gaussian
+from ding.policy.acting import sample_categorical, sample_gaussian, squashed
 from ding.policy.actions import masked_logits
 from ding.policy.agents import (
     agents_target,
@@ -81,7 +81,7 @@ class ContinuousMASACPolicy(SACPolicy):
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": of_living(np.tanh(self._actor(obs)["logit"]["mu"]), obs)})
+        return ByEnv(env_id, {"action": of_living(squashed(self._actor(obs)["logit"]["mu"]), obs)})
 
 
 class MASACPolicy(DiscreteSACPolicy):

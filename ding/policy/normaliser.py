@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import torch
 
 from ding.envs.base_env import VecStep
 from ding.policy.config import PolicyConfig
@@ -159,7 +160,16 @@ class ObsNormaliser(Normaliser):
         if not _is_float(obs) or path not in self._shift_scale:
             return obs
         mean, scale = self._shift_scale[path]
-        return np.clip((obs - mean) * scale, self._low, self._high)
+        return ((obs - mean) * scale).clip(self._low, self._high)
+
+    def in_torch(self) -> ObsNormaliser:
+        """The same for tensors, with the moments of now."""
+        twin = ObsNormaliser((self._low, self._high))
+        twin._shift_scale = {
+            path: (torch.from_numpy(mean), torch.from_numpy(scale))  # type: ignore[misc]
+            for path, (mean, scale) in self._shift_scale.items()
+        }
+        return twin
 
     def gather(self, obs: Any) -> None:
         """Note stacked observations that were acted on."""
@@ -228,6 +238,8 @@ def _merge(moments: dict[str, Moments], path: str, more: Moments) -> None:
 
 
 def _is_float(leaf: Any) -> bool:
+    if isinstance(leaf, torch.Tensor):
+        return leaf.is_floating_point()
     return isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f"
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
+from ding.policy.actions import masked_logits
 from ding.policy.actor_critic import (
     ACTION_SPACES,
     ActorCriticPolicy,
@@ -35,6 +36,7 @@ from ding.policy.config import (
 )
 from ding.policy.intrinsic_critic import IntrinsicCritic, IntrinsicReturnConfig
 from ding.policy.modes import takes_all_envs
+from ding.policy.teacher import TeacherConfig, teacher_of, teaching_loss
 from ding.rl_utils.adder import terminated
 from ding.rl_utils.ppo import clipped_surrogate, ratio_statistics, value_loss
 from ding.rl_utils.td import weighted_mean
@@ -72,6 +74,8 @@ class ClipLearnConfig(LearnConfig):
 class PPOLearnConfig(ClipLearnConfig):
     epoch_per_collect: int = 10
     """Passes over the collected samples."""
+    teacher: TeacherConfig | None = None
+    """A policy to stay close to at first; None: there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,9 +111,12 @@ class PPOPolicy(ActorCriticPolicy):
 
     def _init_learn(self) -> None:
         learn = self.cfg.learn
+        self._teacher = teacher_of(self.cfg, self._model, "compute_actor")
         self._optimizer = self._adam(self._model.parameters(), learn.learning_rate, eps=1e-5)
         self._step = GradientStep(self._model, self._optimizer, self._loss, compiled=learn.compile)
         self.learn_state |= {"optimizer": self._optimizer}
+        if self._teacher is not None:
+            self.learn_state["teacher"] = self._teacher
         if self.cfg.intrinsic is not None:
             self._intrinsic = IntrinsicCritic(
                 self.cfg.intrinsic, self.cfg.model, self._normalisers.seen, self._device
@@ -127,7 +134,7 @@ class PPOPolicy(ActorCriticPolicy):
         for epoch in range(learn.epoch_per_collect):
             if epoch > 0 and self.cfg.recompute_adv:
                 columns = self._with_advantage(columns)
-            batches = self._minibatches(self._for_loss(columns))
+            batches = map(self._taught, self._minibatches(self._for_loss(columns)))
             outputs += [learned(self._optimizer, *self._step(batch)) for batch in batches]
             self._update_intrinsic(columns)
         return outputs
@@ -135,6 +142,9 @@ class PPOPolicy(ActorCriticPolicy):
     def _known_returns(self, columns: Batch) -> np.ndarray:
         """Returns that the scale of returns is of."""
         return columns["return"]
+
+    def _taught(self, batch: Batch) -> Batch:
+        return batch if self._teacher is None else self._teacher.add_to(batch)
 
     def _update_intrinsic(self, columns: Batch) -> None:
         """One pass of the critic of intrinsic rewards, if there is one."""
@@ -156,7 +166,10 @@ class PPOPolicy(ActorCriticPolicy):
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         output = self._model(batch["obs"], mode="compute_actor_critic")
         log_prob, entropy = self._log_prob(output, batch["action"])
-        return ppo_loss(self.cfg.learn, batch, log_prob, entropy, output["value"])
+        loss, metrics = ppo_loss(self.cfg.learn, batch, log_prob, entropy, output["value"])
+        if self._teacher is not None:
+            loss = loss + teaching_loss(batch, masked_logits(output))
+        return loss, metrics
 
     def _monitor_vars_learn(self) -> list[str]:
         return list(MONITORED)

@@ -43,6 +43,11 @@ class PPORecurrentConfig(PPOConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.learn.teacher is not None:
+            raise ConfigError(
+                "policy.learn.teacher: a recurrent policy would need what its teacher remembers; "
+                "use 'ppo'"
+            )
         one_of("policy.action_space", self.action_space, ("discrete", "continuous"))
         at_least("policy.learn_unroll_len", self.learn_unroll_len, 2)
         unused("policy.collect.unroll_len", self.collect.unroll_len, 1, "policy.learn_unroll_len")

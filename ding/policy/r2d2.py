@@ -126,24 +126,33 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
         mask = batch["mask"].T > 0  # (T, B): steps that exist
         obs = with_last_obs(batch["obs"], batch["next_obs"], mask)
         q = self._unrolled(self._model, obs, batch)  # (T + 1, B, A)
-        target = self._targets(q.detach(), obs, mask, batch)
         q_taken = at_action(q[:-1], batch["action"].T)
-        td_error = target - q_taken
         learned = self._learned(mask, batch["begins"][:, 0])
-        squared = (learned * td_error.square()).sum(dim=0)  # (B,)
+        error, metrics = self._step_errors(q, q_taken, obs, mask, batch)
+        error = (learned * error).sum(dim=0)  # (B,)
         weight = batch.get("weight")
-        squared = squared if weight is None else weight * squared
-        error, count = (learned * td_error.detach()).abs(), learned.sum()
-        mean_error = error.sum(dim=0) / learned.sum(dim=0).clamp(min=1)
+        error = error if weight is None else weight * error
+        td_error, count = (learned * metrics.pop("td_error")).abs(), learned.sum().clamp(min=1)
+        mean_error = td_error.sum(dim=0) / learned.sum(dim=0).clamp(min=1)
+        means = {name: (learned * value).sum() / count for name, value in metrics.items()}
+        priority = _ETA * td_error.amax(dim=0) + (1 - _ETA) * mean_error
+        return error.sum() / count, {**means, "priority": priority}
+
+    def _step_errors(
+        self, q: Tensor, q_taken: Tensor, obs: Any, mask: Tensor, batch: Batch
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """(T, B): the loss of every step; metrics of every step, `td_error` among them."""
+        target = self._targets(q.detach(), obs, mask, batch, self.cfg.nstep)
+        td_error = target - q_taken
         metrics = {
-            "q_value": (learned * q_taken.detach()).sum() / count.clamp(min=1),
-            "target_q_value": (learned * target).sum() / count.clamp(min=1),
-            "priority": _ETA * error.amax(dim=0) + (1 - _ETA) * mean_error,
+            "q_value": q_taken.detach(),
+            "target_q_value": target,
+            "td_error": td_error.detach(),
         }
-        return squared.sum() / count.clamp(min=1), metrics
+        return td_error.square(), metrics
 
     @torch.no_grad()
-    def _targets(self, q: Tensor, obs: Any, mask: Tensor, batch: Batch) -> Tensor:
+    def _targets(self, q: Tensor, obs: Any, mask: Tensor, batch: Batch, nstep: int) -> Tensor:
         """(T, B): n-step returns on the scale of the network."""
         learn = self.cfg.learn
         next_q = self._unrolled(self._target.module, obs, batch)
@@ -153,7 +162,7 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
         if learn.value_rescale:
             value = value_inv_transform(value, learn.rescale_eps)
         reward, discount = batch["reward"].T, batch["discount"].T
-        returns = sequence_returns(reward, discount, value, mask, self.cfg.nstep)
+        returns = sequence_returns(reward, discount, value, mask, nstep)
         return value_transform(returns, learn.rescale_eps) if learn.value_rescale else returns
 
     def _learned(self, mask: Tensor, begins: Tensor) -> Tensor:

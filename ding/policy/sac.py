@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ding.policy.acting import acting_model, sample_gaussian
+from ding.policy.acting import acting_model, sample_gaussian, squashed
+from ding.policy.actions import masked_logits
 from ding.policy.base import Policy
 from ding.policy.config import (
     CollectConfig,
@@ -29,6 +30,7 @@ from ding.policy.config import (
     within,
 )
 from ding.policy.critics import critic_values, split_parameters, squared_td_loss
+from ding.policy.teacher import TeacherConfig, teacher_of, teaching_loss
 from ding.policy.temperature import Temperature
 from ding.torch_utils import Adam, GradientStep, TargetNetwork
 from ding.torch_utils.distribution import tanh_gaussian_sample
@@ -49,6 +51,8 @@ class SACLearnConfig(LearnConfig):
     """Learn alpha such that the entropy stays at target_entropy."""
     target_entropy: float | None = None
     """By default minus the dimensions of the action; 0.6 of the maximum for discrete actions."""
+    teacher: TeacherConfig | None = None
+    """A policy to stay close to at first; None: there is none."""
 
     def __post_init__(self) -> None:
         instead = "policy.learn.learning_rate_q and learning_rate_policy"
@@ -94,6 +98,7 @@ class SACPolicy(Policy):
 
     def _init_learn(self) -> None:
         learn, model = self.cfg.learn, self._model
+        self._teacher = teacher_of(self.cfg, model, "compute_actor")
         clip: dict[str, Any] = {
             "grad_clip_type": learn.grad_clip_type,
             "clip_value": learn.grad_clip_value,
@@ -111,13 +116,17 @@ class SACPolicy(Policy):
         self._target = TargetNetwork(model, theta=learn.target_theta, only=critic)
         step = partial(GradientStep, model, compiled=learn.compile)
         self._critic_step = step(optimizers["critic"], self._critic_loss)
-        self._actor_step = step(optimizers["actor"], self._actor_loss)
+        self._actor_step = step(optimizers["actor"], self._taught_actor_loss)
         self.learn_state |= {f"optimizer_{name}": o for name, o in optimizers.items()}
         self.learn_state |= {"target": self._target, "temperature": self._temperature}
+        if self._teacher is not None:
+            self.learn_state["teacher"] = self._teacher
 
     def _forward_learn(self, data: Sequence[Any]) -> dict[str, Any]:
         batch = self._batch(data)
         self._add_noise(batch)
+        if self._teacher is not None:
+            batch = self._teacher.add_to(batch)
         batch["alpha"] = self._temperature.alpha.detach()
         critic_loss, critic = self._critic_step(batch)
         actor_loss, actor = self._actor_step(batch)
@@ -158,6 +167,13 @@ class SACPolicy(Policy):
         q, _ = critic_values(self._model, {"obs": batch["obs"], "action": action}).min(dim=0)
         return (batch["alpha"] * log_prob - q).mean(), {"entropy": -log_prob.detach().mean()}
 
+    def _taught_actor_loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        loss, metrics = self._actor_loss(batch)
+        if self._teacher is None:
+            return loss, metrics
+        output = self._model(batch["obs"], mode="compute_actor")
+        return loss + teaching_loss(batch, masked_logits(output)), metrics
+
     def _act(self, obs: Any, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Squashed normal actions (B, A) that carry gradients, and log-probabilities (B,)."""
         output = self._model(obs, mode="compute_actor")["logit"]
@@ -186,4 +202,4 @@ class SACPolicy(Policy):
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)
-        return ByEnv(env_id, {"action": np.tanh(self._actor(obs)["logit"]["mu"])})
+        return ByEnv(env_id, {"action": squashed(self._actor(obs)["logit"]["mu"])})

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from ding.policy.config import at_least, one_of
 from ding.reward_model.base import BaseRewardModel, RewardModelConfig, Samples
+from ding.reward_model.obs_scale import ObsScale
 from ding.torch_utils import Adam
-from ding.torch_utils.running_statistics import Moments, RunningScale
+from ding.torch_utils.running_statistics import RunningScale
 from ding.utils.batch import Batch, Rows, columns_of, concat, length, take, tree_map
 from ding.utils.data.collate_fn import as_tensor
 from ding.utils.errors import ConfigError
@@ -71,40 +72,6 @@ class IntrinsicConfig(RewardModelConfig):
                 f"reward_model.obs_norm_clamp_min = {self.obs_norm_clamp_min} must be below "
                 f"obs_norm_clamp_max = {self.obs_norm_clamp_max}"
             )
-
-
-class ObsScale:
-    """Observations, nested ones too, in deviations from their running mean, clamped."""
-
-    def __init__(self, low: float, high: float) -> None:
-        self._range = (low, high)
-        self._moments: dict[str, Moments] = {}
-
-    def update(self, obs: Any) -> None:
-        for path, leaf in _leaves(obs):
-            self._moments.setdefault(path, Moments()).merge(Moments.of(leaf))
-
-    def __call__(self, obs: Any) -> Any:
-        scaled = {path: self._scaled(path, leaf) for path, leaf in _leaves(obs)}
-        return scaled if isinstance(obs, Mapping) else scaled[""]
-
-    def _scaled(self, path: str, leaf: np.ndarray) -> np.ndarray:
-        moments = self._moments.get(path)
-        if moments is None:
-            return np.clip(leaf.astype(np.float32), *self._range)
-        return np.clip((leaf - moments.mean) / moments.scale, *self._range).astype(np.float32)
-
-    def state_dict(self) -> dict[str, Any]:
-        return {path: moments.plain() for path, moments in self._moments.items()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._moments = {path: Moments(**plain) for path, plain in state.items()}
-
-
-def _leaves(obs: Any) -> list[tuple[str, np.ndarray]]:
-    if isinstance(obs, Mapping):
-        return [(str(key), np.asarray(leaf)) for key, leaf in obs.items()]
-    return [("", np.asarray(obs))]
 
 
 class IntrinsicReward(BaseRewardModel):

@@ -22,6 +22,10 @@ class CheckpointError(DingError):
     """A checkpoint that is missing, damaged or does not fit."""
 
 
+class DemonstrationError(DingError):
+    """Demonstrations that are missing, damaged or of another task."""
+
+
 def nearest(name: object, valid: Iterable[object]) -> str:
     """The tail of an error message: the closest valid name, or else all of them."""
     names = sorted(str(v) for v in valid)

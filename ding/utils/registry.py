@@ -93,6 +93,7 @@ def class_of(registry: Registry, cfg: Mapping[str, Any]) -> Any:
 _ATARI = "dizoo.atari.envs.atari_env:AtariEnv"
 _CARTPOLE = "dizoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv"
 _NO_VELOCITY = "dizoo.classic_control.cartpole.envs.no_velocity_env:NoVelocityEnv"
+_FIXED_CARTPOLE = "dizoo.classic_control.cartpole.envs.fixed_horizon_env:FixedHorizonCartPoleEnv"
 _SPARSE_CAR = "dizoo.classic_control.mountain_car.envs.sparse_env:SparseMountainCarEnv"
 _PENDULUM = "dizoo.classic_control.pendulum.envs.pendulum_env:PendulumEnv"
 _GYM_HYBRID = "dizoo.gym_hybrid.envs.gym_hybrid_env:GymHybridEnv"
@@ -109,6 +110,7 @@ ENV_REGISTRY = Registry(
         "mountain_car_sparse": _SPARSE_CAR,
         "reach": "dizoo.toy.reach.envs.reach_env:ReachEnv",
         "cartpole": _CARTPOLE,
+        "cartpole_fixed": _FIXED_CARTPOLE,
         "cartpole_no_velocity": _NO_VELOCITY,
         "lattice": "dizoo.toy.lattice.envs.lattice_env:LatticeEnv",
         "pendulum": _PENDULUM,
@@ -170,7 +172,9 @@ POLICY_REGISTRY = Registry(
         "sqn": "ding.policy.sqn:SQNPolicy",
         "averaged_dqn": "ding.policy.averaged_dqn:AveragedDQNPolicy",
         "bdq": "ding.policy.bdq:BDQPolicy",
+        "dqfd": "ding.policy.dqfd:DQFDPolicy",
         "r2d2": "ding.policy.r2d2:R2D2Policy",
+        "r2d3": "ding.policy.r2d3:R2D3Policy",
         "r2d2_gtrxl": "ding.policy.r2d2_gtrxl:R2D2GTrXLPolicy",
         "ngu": "ding.policy.ngu:NGUPolicy",
         "a2c": "ding.policy.a2c:A2CPolicy",
@@ -284,6 +288,7 @@ SERIAL_EVALUATOR_REGISTRY = Registry(
 REWARD_MODEL_REGISTRY = Registry(
     "reward_model",
     {
+        "gail": "ding.reward_model.gail:GailRewardModel",
         "icm": "ding.reward_model.icm:ICMRewardModel",
         "rnd": "ding.reward_model.rnd:RndRewardModel",
     },

@@ -31,6 +31,8 @@ class Claim:
     """Remembers what it saw earlier in the episode."""
     bootstraps: bool = True
     """Values the last observation of an episode that a limit cut off."""
+    demonstrated: bool = False
+    """Needs the steps of an expert."""
     env_wrapper: tuple[str, ...] = ()
     """Wrappers that its envs need."""
 
@@ -50,6 +52,7 @@ _UNTYPED = ("discrete", "multi_discrete", "continuous")
 CLAIMS: dict[str, Claim] = {
     "dqn": _DISCRETE,
     "averaged_dqn": _DISCRETE,
+    "dqfd": Claim(actions=("discrete",), masks=True, demonstrated=True),
     "c51": _DISCRETE,
     "qrdqn": _DISCRETE,
     "iqn": _DISCRETE,
@@ -60,6 +63,7 @@ CLAIMS: dict[str, Claim] = {
     "sqn": _DISCRETE,
     "bdq": Claim(actions=("multi_discrete",)),
     "r2d2": Claim(actions=("discrete",), masks=True, recurrent=True),
+    "r2d3": Claim(actions=("discrete",), masks=True, recurrent=True, demonstrated=True),
     "r2d2_gtrxl": Claim(actions=("discrete",), masks=True, recurrent=True),
     "ngu": Claim(
         actions=("discrete",), recurrent=True, env_wrapper=("obs_plus_prev_action_reward",)

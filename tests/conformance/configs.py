@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from ding.data.demonstrations import Demonstrations
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.policy import Policy, get_policy_cls
 
 from . import worlds
 from .claims import CLAIMS, Cell
 
+_DIRECTORY = TemporaryDirectory()
 EXP_NAME = "run"
 _UNROLL = 4
 _MODEL: dict[str, Any] = dict(
@@ -61,6 +67,10 @@ def config_of(cell: Cell, n_step: int = 16, **env: Any) -> list[dict[str, Any]]:
     policy["eval"] = dict(evaluator=dict(eval_freq=4))
     if not default.on_policy:
         policy["other"] = dict(replay_buffer=dict(replay_buffer_size=200))
+    if claim.demonstrated:
+        fits = cell.action in claim.actions
+        path = demonstrated(cell.observation, cell.action, cell.masked) if fits else "none.hdf5"
+        policy["other"]["demonstrations"] = dict(path=path)
     policy["model"] = _model(cell, {**default, **policy})
     main = dict(
         exp_name=EXP_NAME,
@@ -82,6 +92,24 @@ def config_of(cell: Cell, n_step: int = 16, **env: Any) -> list[dict[str, Any]]:
         policy=dict(type=cell.algorithm),
     )
     return [main, create]
+
+
+@cache
+def demonstrated(observation: str, action: str, masked: bool) -> str:
+    """A file of two episodes of 30 steps whose numbers are drawn from the spaces of the world."""
+    world = worlds.WorldEnv(dict(observation=observation, action=action, masked=masked))
+    spaces = world.observation_space, world.action_space
+    world.close()
+    for i, space in enumerate(spaces):
+        space.seed(i)
+    seen = [spaces[0].sample() for _ in range(61)]
+    rows = [
+        dict(obs=obs, action=spaces[1].sample(), reward=1.0, next_obs=after, done=i % 30 == 29)
+        for i, (obs, after) in enumerate(pairwise(seen))
+    ]
+    path = Path(_DIRECTORY.name) / f"{observation}_{action}_{masked}.hdf5"
+    Demonstrations.of_steps(rows).save(path)
+    return str(path)
 
 
 def _known(small: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from ding.utils.seed import set_pkg_seed
 N = 64
 OF_SEQUENCES = {
     "r2d2": r"lack mask, begins, prev_state: .*'sequence'",
+    "r2d3": r"lack mask, begins, prev_state: .*'sequence'",
     "r2d2_gtrxl": r"lack mask, begins: .*'sequence'",
     "ngu": r"lack mask, begins, prev_state, beta, .*, reward_extrinsic: .*'sequence'",
     "ppo_recurrent": r"lack prev_state: .*collector",

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ding
-from ding.entry import collect_demo_data, eval, load_demo_data, serial_pipeline
+from ding.entry import eval, serial_pipeline
 from ding.entry.cli import main
 from ding.pipeline.progress import Progress
 from ding.pipeline.report import iqm, summary
@@ -122,7 +122,7 @@ def test_profile(tmp_path: Path) -> None:
     assert (tmp_path / "prof" / "profile.prof").is_file()
 
 
-def test_eval_and_demonstrations(tmp_path: Path, capsys: Any) -> None:
+def test_eval(tmp_path: Path, capsys: Any) -> None:
     config_file(tmp_path)
     serial_pipeline("cfg.py", seed=0, max_train_iter=20)
     assert main(["-m", "eval", "-c", "cfg.py", "-s", "1"]) == 0
@@ -132,10 +132,6 @@ def test_eval_and_demonstrations(tmp_path: Path, capsys: Any) -> None:
     assert capsys.readouterr().out == found
     assert "seed 1: 2 episodes, return mean" in found
     assert eval("cfg.py", seed=1, load_path=path) > 0
-    samples = collect_demo_data("cfg.py", 0, 50, "demo.pth.tar", state_dict_path=path)
-    again = load_demo_data("demo.pth.tar")
-    assert len(samples) == len(again) == 50
-    assert np.array_equal(samples[7]["obs"], again[7]["obs"])
     # Weights to start from.
     argv = ["-m", "serial", "-c", "cfg.py", "--load-path", path, "--train-iter", "2"]
     assert main([*argv, "--exp-name", "warm"]) == 0

@@ -97,7 +97,8 @@ def test_priorities_of_a_mixture_find_their_buffer() -> None:
     )
     (batch,) = drawn(batches, steps(0, 8))
     priority = np.where(batch["source"] == 0, 3.0, 7.0)
-    batches.feed_back({"replay_unique_id": batch["replay_unique_id"], "priority": priority})
+    ids = {name: batch[name] for name in ("replay_unique_id", "source")}
+    batches.feed_back({**ids, "priority": priority})
     for buffer, value in ((first, 3.0), (second, 7.0)):
         drawn_again = columns_of(buffer.sample(8))  # type: ignore[arg-type]
         found = set(drawn_again["priority"].round(3).tolist())

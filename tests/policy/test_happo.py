@@ -12,6 +12,7 @@ import torch
 from ding.model import create_model
 from ding.policy import HAPPOPolicy
 from ding.utils.batch import Rows, columns_of, tree_map
+from ding.utils.errors import ConfigError
 from ding.utils.seed import set_pkg_seed
 
 
@@ -131,3 +132,8 @@ def test_agents_differ_and_are_asked_one_by_one() -> None:
         alone = one["logit"] if space == "discrete" else one["logit"]["mu"]
         assert torch.equal(alone, logit[:, 1]) and torch.equal(one["value"], whole["value"][:, 1])
         assert not torch.equal(logit[:, 0], logit[:, 1])
+
+
+def test_turns_have_no_teacher() -> None:
+    with pytest.raises(ConfigError, match=r"policy.learn.teacher = .* use policy 'mappo'"):
+        policy_of(teacher=dict(path="clone.pth.tar"))

@@ -46,6 +46,17 @@ def relabelled_nstep(window: Batch, exist: np.ndarray, gammas: Mapping[str, floa
     return _summed(columns, rewards, end, exist)
 
 
+def with_one_step(steps: Batch, chains: Batch, gamma: float) -> Batch:
+    """Sums over chains, beside them reward_1, next_obs_1 and discount_1 of their first steps."""
+    over = terminated(steps).reshape(len(steps["reward"]), -1)[:, 0]
+    return {
+        **chains,
+        "reward_1": steps["reward"],
+        "next_obs_1": steps["next_obs"],
+        "discount_1": (~over * np.float32(gamma)).astype(np.float32),
+    }
+
+
 def _summed(
     columns: Batch, rewards: Mapping[str, tuple[Any, float]], end: Batch, exist: np.ndarray
 ) -> Batch:

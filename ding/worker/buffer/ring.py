@@ -19,7 +19,7 @@ from ding.worker.buffer.datafile import Source
 from ding.worker.buffer.files import FileKeeper
 from ding.worker.buffer.links import ORIGIN, Links
 from ding.worker.buffer.memory import memory_of
-from ding.worker.buffer.nstep import relabelled_nstep, stored_nstep
+from ding.worker.buffer.nstep import relabelled_nstep, stored_nstep, with_one_step
 from ding.worker.buffer.relabelling import Drawn, Relabel, relabelled
 from ding.worker.buffer.snapshot import Snapshot
 from ding.worker.buffer.store import Store
@@ -52,6 +52,8 @@ class RingBuffer(IBuffer):
         discount_factor=0.99,
         # Relabelling may look at other steps of an episode, also with nstep = 1.
         links=False,
+        # Beside sums over nstep also reward_1, next_obs_1 and discount_1 of the first step.
+        one_step=False,
         # Further columns that are summed like rewards, each with the gamma of its own.
         reward_gammas={},
     )
@@ -89,7 +91,7 @@ class RingBuffer(IBuffer):
         return self._instance_name
 
     def _new_links(self) -> Links | None:
-        needed = self._cfg.nstep > 1 or self._cfg.links
+        needed = self._cfg.nstep > 1 or self._cfg.links or self._cfg.one_step
         return Links(self._size, both_ways=self._cfg.links) if needed else None
 
     # --- slots ---------------------------------------------------------------------------------
@@ -223,11 +225,16 @@ class RingBuffer(IBuffer):
     ) -> Batch:
         cfg = self._cfg
         serials, exist = links.chains(self._serials(slots), cfg.nstep)
-        if relabel is None:
+        if relabel is None and not cfg.one_step:
             return stored_nstep(store, serials % store.size, exist, cfg.discount_factor)
-        window = relabelled(relabel, self._drawn_chains(store, links, serials, exist))
+        drawn = self._drawn_chains(store, links, serials, exist)
+        window = drawn.steps if relabel is None else relabelled(relabel, drawn)
         gammas = {"reward": cfg.discount_factor, **cfg.reward_gammas}
-        return relabelled_nstep(window, exist, gammas)
+        columns = relabelled_nstep(window, exist, gammas)
+        if not cfg.one_step:
+            return columns
+        first = take(window, slice(0, None, cfg.nstep))
+        return with_one_step(first, columns, cfg.discount_factor)
 
     def _drawn_chains(
         self, store: Store, links: Links, serials: np.ndarray, exist: np.ndarray

@@ -240,6 +240,10 @@ class ISerialCollector(ABC):
         """Mean return of the last 100 episodes, as far as there are any."""
         return self._episodes.mean_return
 
+    def on_episode(self, listener: Callable[[float, int], None]) -> None:
+        """Let `listener` be called with return and length of every episode that ends."""
+        self._episodes.on_end = listener
+
     def number_episodes_from(self, first: int) -> None:
         """Let episode ids begin here; those of several collectors of one buffer must differ."""
         self._recorder.number_episodes_from(first)

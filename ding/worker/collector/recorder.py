@@ -185,6 +185,8 @@ class EpisodeLog:
     def __init__(self) -> None:
         self.count = 0
         """Episodes that ended."""
+        self.on_end: Callable[[float, int], None] | None = None
+        """Called with return and length of every episode that ends."""
         self._recent: deque[tuple[float, int]] = deque(maxlen=_KEPT_EPISODES)
         self._next_id = 0
         self.begin(0)
@@ -217,9 +219,13 @@ class EpisodeLog:
         if True not in step.done.tolist():
             return []
         ended: list[int] = step.env_id[step.done].tolist()
-        self._recent.extend((float(self._return[i]), int(self.length[i])) for i in ended)
+        episodes = [(float(self._return[i]), int(self.length[i])) for i in ended]
+        self._recent.extend(episodes)
         self.count += len(ended)
         self.begin_in(ended)
+        if self.on_end is not None:
+            for return_, length in episodes:
+                self.on_end(return_, length)
         return ended
 
     @property

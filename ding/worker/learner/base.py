@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -98,6 +98,8 @@ class BaseLearner:
         if self.world_size > 1:
             hook_cfg.setdefault("log_reduce_after_iter", True)
         self._hooks = build_learner_hook_by_cfg(hook_cfg)
+        self.on_checkpoint: Callable[[Path], None] | None = None
+        """Called with every checkpoint that was written."""
         self._policy: Any = None
         if policy is not None:
             self.policy = policy
@@ -217,6 +219,8 @@ class BaseLearner:
         state |= {"last_iter": self.train_iter, "last_step": self.collector_envstep}
         save_checkpoint(path, state)
         self.log.info(f"saved {path}")
+        if self.on_checkpoint is not None:
+            self.on_checkpoint(path)
         return path
 
     def load_checkpoint(self, path: str | Path) -> None:
@@ -259,9 +263,9 @@ class BaseLearner:
 def _priority_info(priority: Any, data: Sequence[Any]) -> dict[str, Any]:
     """What a prioritised buffer needs to find the samples again."""
     columns = data.columns if isinstance(data, Rows) else {}
-    names = ["replay_buffer_idx", "replay_unique_id"]
+    names = ["replay_buffer_idx", "replay_unique_id", "source"]
     found = {name: columns[name] for name in names if name in columns}
-    return {"priority": priority, **found} if found else {}
+    return {"priority": priority, **found} if "replay_unique_id" in found else {}
 
 
 def create_learner(cfg: Mapping[str, Any], **kwargs: Any) -> BaseLearner:

@@ -7,11 +7,11 @@ main_config = dict(
         collector_env_num=8,
         evaluator_env_num=20,
         n_evaluator_episode=40,
-        stop_value=0.95,
+        stop_value=0.96,
     ),
     reward_model=dict(
         type="icm",
-        intrinsic_reward_weight=0.005,
+        intrinsic_reward_weight=0.0005,
         hidden_size_list=[64, 64],
         learning_rate=0.0005,
         batch_size=256,

@@ -7,7 +7,7 @@ main_config = dict(
         collector_env_num=8,
         evaluator_env_num=20,
         n_evaluator_episode=40,
-        stop_value=0.95,
+        stop_value=0.96,
     ),
     policy=dict(
         action_space="discrete",

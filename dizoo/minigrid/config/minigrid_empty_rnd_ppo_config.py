@@ -11,7 +11,7 @@ main_config = dict(
     ),
     reward_model=dict(
         type="rnd",
-        intrinsic_reward_weight=0.005,
+        intrinsic_reward_weight=0.0005,
         hidden_size_list=[64, 64],
         learning_rate=0.0005,
         batch_size=256,

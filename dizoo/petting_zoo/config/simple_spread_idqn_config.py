@@ -13,7 +13,7 @@ main_config = dict(
         collector_env_num=8,
         evaluator_env_num=8,
         n_evaluator_episode=96,
-        stop_value=-50,
+        stop_value=-60,
     ),
     policy=dict(
         model=dict(hidden_size_list=[128, 128], lstm_type=None),

