@@ -99,7 +99,7 @@ NAMES = {
         save_config save_config_py save_config_yaml Config deep_merge_dicts""",
     "ding.entry": """serial_pipeline serial_pipeline_onpolicy eval collect_demo_data
         collect_episodic_demo_data episode_to_transitions episode_to_transitions_filter
-        offline_data_save_type""",
+        offline_data_save_type serial_pipeline_bc""",
     "ding.entry.cli": "main",
     "ding.utils": """ENV_REGISTRY ENV_MANAGER_REGISTRY ENV_WRAPPER_REGISTRY POLICY_REGISTRY
         MODEL_REGISTRY BUFFER_REGISTRY LEARNER_REGISTRY SERIAL_COLLECTOR_REGISTRY

@@ -114,19 +114,16 @@ def draw(demonstrations: Demonstrations, path: Path) -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), dpi=120)
-    for axis, values, label in (
-        (axes[0], demonstrations.returns, "return"),
-        (axes[1], demonstrations.lengths, "length"),
-    ):
-        axis.hist(values, bins=20)
-        axis.set(xlabel=label, ylabel="episodes")
-    if demonstrations.origin.random_returns:
-        mean = float(np.mean(demonstrations.origin.random_returns))
-        axes[0].axvline(mean, color="0.4", linestyle="--", label="random actions")
-        axes[0].legend()
+    random = np.array(demonstrations.origin.random_returns)
+    returns = [demonstrations.returns, *([random] if len(random) else [])]
+    axes[0].hist(returns, bins=20, label=["demonstrations", "random actions"][: len(returns)])
+    axes[0].set(xlabel="return", ylabel="episodes")
+    axes[0].legend()
+    axes[1].hist(demonstrations.lengths, bins=20)
+    axes[1].set(xlabel="length", ylabel="episodes")
     for name, labels, counts in list(action_counts(demonstrations))[:6]:
         axes[2].plot(labels, counts / counts.sum(), marker="o", label=name)
-    axes[2].set(xlabel="action", ylabel="share of the steps")
+    axes[2].set(xlabel="action", ylabel="share of the steps", ylim=(0, 1))
     axes[2].tick_params(axis="x", rotation=45)
     axes[2].legend()
     figure.suptitle(f"{demonstrations.origin.env_id or ''} {demonstrations.n_episode} episodes")

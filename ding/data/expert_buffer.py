@@ -27,6 +27,7 @@ class ExpertBuffer(IBuffer):
         buffer_cfg: Mapping[str, Any],
         more: Batch | None = None,
         at_least: int = 1,
+        exp_name: str = "default_experiment",
     ) -> None:
         """`more`: further columns; `at_least`: how many steps a draw may ask for."""
         steps = {**columns_of(demonstrations.steps()), **(more or {})}
@@ -37,7 +38,7 @@ class ExpertBuffer(IBuffer):
                 f"{at_least}; record more episodes, or lower the batch size"
             )
         cfg = {**buffer_cfg, "replay_buffer_size": count}
-        self._buffer: IBuffer = create_buffer(cfg, instance_name="expert_buffer")
+        self._buffer: IBuffer = create_buffer(cfg, exp_name=exp_name, instance_name="expert_buffer")
         self._buffer.push(Rows(steps))
         self._checksum = _checksum(steps)
 

@@ -1,5 +1,7 @@
 """Entries: from a config to a trained policy."""
 
+from ding.entry.bc import serial_pipeline_bc
+from ding.entry.dagger import serial_pipeline_dagger
 from ding.entry.demo import record
 from ding.entry.demo_data import (
     collect_demo_data,
@@ -35,6 +37,8 @@ __all__ = [
     "parallel_pipeline",
     "record",
     "serial_pipeline",
+    "serial_pipeline_bc",
+    "serial_pipeline_dagger",
     "serial_pipeline_dqfd",
     "serial_pipeline_gail",
     "serial_pipeline_onpolicy",

@@ -12,13 +12,17 @@ from ding import __version__
 from ding.entry import cli_demo, cli_dist
 from ding.utils.errors import DingError, nearest
 
-MODES = ("serial", "serial_onpolicy", "serial_reward_model", "parallel", "dist", "eval", "replay")
+MODES = (
+    *("serial", "serial_onpolicy", "serial_reward_model", "serial_bc"),
+    *("parallel", "dist", "eval", "replay"),
+)
 _PLATFORMS = ("local",)
 _TRAIN_ONLY = ("train_iter", "env_step", "resume")
 _REPLAY_ONLY = ("timeout", "trust")
 # Options that cannot take effect in a mode; those not named here are trainings.
 _IDLE = {
     "eval": (*_TRAIN_ONLY, *_REPLAY_ONLY),
+    "serial_bc": ("env_step", *_REPLAY_ONLY),
     "replay": (*_TRAIN_ONLY, "config", "env", "policy", "seed", "exp_name"),
 }
 

@@ -150,7 +150,7 @@ def make(
     """Let the policy of a run (its directory, or a config file) play as it is evaluated."""
     refuse_existing(path)
     _check_count(n_episode)
-    input_cfg, checkpoint = _run_of(Path(run), load_path)
+    input_cfg, checkpoint = run_of(Path(run), load_path)
     cfg, env, policy = prepared(input_cfg, seed, None, None, evaluating=True, most_envs=n_episode)
     with env:
         load_weights(policy, policy.eval_mode, None, cfg, checkpoint)
@@ -163,7 +163,7 @@ def make(
     return _concluded(episodes, random, origin, path)
 
 
-def _run_of(run: Path, load_path: str | Path | None) -> tuple[ConfigLike, Path | None]:
+def run_of(run: Path, load_path: str | Path | None) -> tuple[ConfigLike, Path | None]:
     """Config and checkpoint of a run."""
     given = None if load_path is None else Path(load_path)
     if not run.is_dir():
@@ -174,25 +174,27 @@ def _run_of(run: Path, load_path: str | Path | None) -> tuple[ConfigLike, Path |
     return str(config), given or run / "ckpt" / "ckpt_best.pth.tar"
 
 
+def plain_transition(obs: Any, output: Any, timestep: Any) -> dict[str, Any]:
+    """Columns of a step that demonstrations have."""
+    return {
+        "obs": obs,
+        "action": output["action"],
+        "reward": timestep.reward,
+        "next_obs": timestep.obs,
+        "done": timestep.done,
+    }
+
+
 def _recording(policy: Policy) -> CollectMode:
     """Acts as in evaluation, and records plain steps."""
     mode = policy.eval_mode
-
-    def process_transition(obs: Any, output: Any, timestep: Any) -> dict[str, Any]:
-        return {
-            "obs": obs,
-            "action": output["action"],
-            "reward": timestep.reward,
-            "next_obs": timestep.obs,
-            "done": timestep.done,
-        }
 
     def attribute(name: str) -> Any:
         raise NotImplementedError(name)  # Evaluation gathers no statistics.
 
     return CollectMode(
         mode.forward,
-        process_transition,
+        plain_transition,
         lambda steps: steps,
         mode.reset,
         attribute,

@@ -9,6 +9,8 @@ from typing import Any
 from ding.config import override
 from ding.parallel.fleet import Fleet
 from ding.parallel.sharded_learning import check_shared_config
+from ding.policy import get_policy_cls
+from ding.policy.bc import BehaviourCloningPolicy
 from ding.utils.errors import ConfigError
 
 # Settings of the former transport and of its workers: what they set is built in now.
@@ -113,3 +115,5 @@ def check_parallel(cfg: Any, fleet: Fleet) -> None:
         )
     if fleet.learner_num > 1:
         check_shared_config(policy, fleet.learner_num)
+    if issubclass(get_policy_cls(policy), BehaviourCloningPolicy):
+        raise ConfigError(f"policy '{policy.type}' learns from demonstrations; use -m serial_bc")

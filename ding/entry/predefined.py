@@ -103,7 +103,11 @@ def default_config(
     if said:
         say(said)
     if takes_either(policy):
-        settings["action_space"] = "continuous" if task.is_continuous else "discrete"
+        if "continuous" in POLICY_REGISTRY.get(policy).default_config():
+            loss = "mse_loss" if task.is_continuous else None
+            settings |= dict(continuous=task.is_continuous, loss_type=loss)
+        else:
+            settings["action_space"] = "continuous" if task.is_continuous else "discrete"
     return dict(
         exp_name=f"{name.replace('/', '_')}_{policy}",
         env=dict(

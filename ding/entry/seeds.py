@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ding.config import override
+from ding.entry.bc import check_collects, clone
 from ding.entry.parallel import ParallelRun
 from ding.entry.reward_model import check_has_reward_model
 from ding.entry.serial import train
@@ -27,6 +28,9 @@ def train_one(
     mode: str = "serial",
 ) -> dict[str, Any]:
     """Train in a mode of the command; returns the result."""
+    if mode == "serial_bc":
+        with Run(input_cfg, seed, limits=limits, resume=resume) as run:
+            return clone(run)
     if mode == "parallel":
         with ParallelRun(input_cfg, seed, limits, resume) as parallel_run:
             return parallel_run.train()
@@ -34,6 +38,7 @@ def train_one(
     with Run(input_cfg, seed, limits=limits, resume=resume, on_policy_only=only) as run:
         if mode == "serial_reward_model":
             check_has_reward_model(run.cfg)
+        check_collects(run)
         return train(run)
 
 

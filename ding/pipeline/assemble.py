@@ -122,7 +122,11 @@ def expert_buffer(cfg: Any, env_setting: EnvSetting | None) -> ExpertBuffer:
         env.close()
     more = get_policy_cls(policy).expert_columns(policy, columns_of(demonstrations.steps()))
     return ExpertBuffer(
-        demonstrations, policy.other.replay_buffer, more, at_least=policy.learn.batch_size
+        demonstrations,
+        policy.other.replay_buffer,
+        more,
+        at_least=policy.learn.batch_size,
+        exp_name=cfg.exp_name,
     )
 
 

@@ -199,6 +199,12 @@ def _check_kind(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
             f"policy '{name}' is for {' and '.join(known)} actions, but the env's are {kind} "
             f"({space}){_instead(kind)}"
         )
+    is_continuous = policy_cfg.get("continuous")
+    if isinstance(is_continuous, bool) and is_continuous != (kind == "continuous"):
+        raise ConfigError(
+            f"policy.continuous = {is_continuous}, but the env's actions are {kind} ({space}); "
+            f"set policy.continuous = {not is_continuous}"
+        )
     wanted = policy_cfg.get("action_space")
     if wanted == "discrete" and kind == "multi_discrete":
         return  # several discrete actions at once

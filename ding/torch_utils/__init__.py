@@ -56,7 +56,7 @@ from ding.torch_utils.nested import (
     zeros_like,
 )
 from ding.torch_utils.noise import NoiseLinearLayer, noise_block, noisy_mlp, reset_noise
-from ding.torch_utils.optim import Adam, AdamW, RMSprop
+from ding.torch_utils.optim import SGD, Adam, AdamW, RMSprop
 from ding.torch_utils.popart import PopArt
 from ding.torch_utils.recurrent import GRU, LSTM, PytorchLSTM, get_lstm, sequence_mask
 from ding.torch_utils.resnet import ResBlock, ResFCBlock, ResNet, resnet18
@@ -72,6 +72,7 @@ __all__ = [
     "GRU",
     "LSTM",
     "MLP",
+    "SGD",
     "Adam",
     "AdamW",
     "BilinearUpsample",

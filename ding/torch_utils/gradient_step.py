@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ding.torch_utils.distributed import current
-from ding.torch_utils.optim import Adam, RMSprop
+from ding.torch_utils.optim import SGD, Adam, RMSprop
 from ding.utils.errors import ConfigError
 
 Result = tuple[Tensor, dict[str, Tensor]]
@@ -38,7 +38,12 @@ class GradientStep:
     """
 
     def __init__(
-        self, module: nn.Module, optimizer: Adam | RMSprop, loss: Loss, *, compiled: bool = False
+        self,
+        module: nn.Module,
+        optimizer: Adam | RMSprop | SGD,
+        loss: Loss,
+        *,
+        compiled: bool = False,
     ) -> None:
         self._optimizer, self._loss = optimizer, loss
         self._compiled: CompiledStep | None = None

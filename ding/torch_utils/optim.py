@@ -175,6 +175,27 @@ class RMSprop(torch.optim.RMSprop):
         self.step()
 
 
+class SGD(torch.optim.SGD):
+    """Stochastic gradient descent with momentum."""
+
+    def __init__(
+        self,
+        params: Iterable[nn.Parameter],
+        lr: float = 1e-2,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        **gradient_options: Any,
+    ) -> None:
+        super().__init__(params, lr, momentum=momentum, weight_decay=weight_decay)
+        _limit(self, gradient_options)
+
+    def step_on(self, loss: Tensor) -> None:
+        """One step on the gradient of `loss`."""
+        self.zero_grad()
+        loss.backward()
+        self.step()
+
+
 def _limit(optimizer: torch.optim.Optimizer, options: dict[str, Any]) -> None:
     """Average and limit gradients before every step; their history is in the optimizer's state."""
     parameters = [p for group in optimizer.param_groups for p in group["params"]]

@@ -161,6 +161,7 @@ ENV_WRAPPER_REGISTRY = Registry(
 POLICY_REGISTRY = Registry(
     "policy",
     {
+        "bc": "ding.policy.bc:BehaviourCloningPolicy",
         "dqn": "ding.policy.dqn:DQNPolicy",
         "c51": "ding.policy.c51:C51Policy",
         "qrdqn": "ding.policy.qrdqn:QRDQNPolicy",
@@ -228,6 +229,9 @@ MODEL_REGISTRY = Registry(
     "model",
     {
         "dqn": "ding.model.dqn:DQN",
+        # One network under two names: what was cloned can go on as a Q network.
+        "discrete_bc": "ding.model.dqn:DQN",
+        "continuous_bc": "ding.model.bc:ContinuousBC",
         "c51dqn": "ding.model.q_learning:C51DQN",
         "rainbowdqn": "ding.model.q_learning:RainbowDQN",
         "qrdqn": "ding.model.q_learning:QRDQN",

@@ -50,6 +50,8 @@ _OF_ONE = ("discrete", "multi_discrete", "continuous", "hybrid")
 _UNTYPED = ("discrete", "multi_discrete", "continuous")
 
 CLAIMS: dict[str, Claim] = {
+    # Here it clones its own actions: it looks at no reward and values nothing.
+    "bc": Claim(actions=("discrete", "continuous"), masks=True, bootstraps=False),
     "dqn": _DISCRETE,
     "averaged_dqn": _DISCRETE,
     "dqfd": Claim(actions=("discrete",), masks=True, demonstrated=True),

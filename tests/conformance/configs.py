@@ -56,6 +56,7 @@ def config_of(cell: Cell, n_step: int = 16, **env: Any) -> list[dict[str, Any]]:
     cls = get_policy_cls({"type": cell.algorithm})
     single_steps = getattr(cls, "draws_sequences", False)
     policy["collect"] = _collect(default.collect, n_step, single_steps)
+    policy["collect"] |= _told_kind(policy, default, cell.action)
     n_sample = policy["collect"].get("n_sample", n_step)
     if default.on_policy and "learn_unroll_len" in default:
         n_sample //= _UNROLL  # a batch counts sequences, a collect steps
@@ -110,6 +111,14 @@ def demonstrated(observation: str, action: str, masked: bool) -> str:
     path = Path(_DIRECTORY.name) / f"{observation}_{action}_{masked}.hdf5"
     Demonstrations.of_steps(rows).save(path)
     return str(path)
+
+
+def _told_kind(policy: dict[str, Any], default: Mapping[str, Any], action: str) -> dict[str, Any]:
+    """Settings of collecting for a clone: without noise what it clones is what it does already."""
+    if "continuous" not in default or action != "continuous":
+        return {}
+    policy |= dict(continuous=True, loss_type="mse_loss")
+    return dict(noise=True)
 
 
 def _known(small: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:

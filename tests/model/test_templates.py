@@ -118,7 +118,11 @@ PAST = dict(
 )
 CALLS = {
     **dict.fromkeys(
-        ["dqn", "c51dqn", "rainbowdqn", "qrdqn", "iqn", "fqf", "bdq", "sqn", "pg"], plain
+        [
+            *("dqn", "c51dqn", "rainbowdqn", "qrdqn", "iqn", "fqf", "bdq", "sqn", "pg"),
+            *("discrete_bc", "continuous_bc"),
+        ],
+        plain,
     ),
     **dict.fromkeys(["vac", "hybrid_vac", "acer", "discrete_qac"], in_modes),
     **dict.fromkeys(["qac", "continuous_qac", "qac_dist"], with_action),

@@ -213,6 +213,15 @@ class ISerialCollector(ABC):
     # --- logs and state ------------------------------------------------------------------------
 
     @property
+    def env(self) -> Any:
+        """The env manager."""
+        return self._env
+
+    @property
+    def observation_space(self) -> Any:
+        return self._env.observation_space
+
+    @property
     def action_space(self) -> Any:
         return self._env.action_space
 
