@@ -9,7 +9,7 @@ from typing import Any
 from ding.config.schema import Leaf, Schema, schema_of
 from ding.config.tree import MISSING, lookup, plain_dict
 from ding.utils.errors import ConfigError, DingError, nearest
-from ding.utils.registry import REGISTRIES, Registry, import_names
+from ding.utils.registry import REGISTRIES, Registry, import_names, policy_name
 
 logger = logging.getLogger(__name__)
 
@@ -62,8 +62,9 @@ def checked_create_config(create_cfg: Mapping[str, Any] | None, main: Any) -> di
         _take_type(create, part, main)
     _settle_optional(create, main)
     if "policy" in create and isinstance(create["policy"].get("type"), str):
-        # Older configs name the exploring twin of a policy; here exploration is an argument.
-        create["policy"]["type"] = create["policy"]["type"].removesuffix("_command")
+        several = lookup(main, "policy.multi_agent")
+        given = None if several is MISSING else several
+        create["policy"]["type"] = policy_name(create["policy"], given)
     return create
 
 

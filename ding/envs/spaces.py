@@ -149,10 +149,23 @@ class NestedAction(ActionMap):
         return tuple(part(a) for part, a in zip(self.parts, action, strict=True))
 
 
+class AgentsAction(ActionMap):
+    """Numbers of all agents at once: bounds of one are those of each."""
+
+    def __init__(self, space: AgentsSpace, scale: bool) -> None:
+        self.one = action_map(space.one, scale)
+        self.presented = AgentsSpace(self.one.presented, space.agent_num)
+
+    def __call__(self, action: Any) -> Any:
+        return self.one(action)
+
+
 def action_map(space: Space[Any], scale: bool) -> ActionMap:
     """How to present `space`; with `scale`, bounded float boxes as [-1, 1]."""
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
         return NestedAction(space, scale)
+    if isinstance(space, AgentsSpace) and isinstance(space.one, spaces.Box):
+        return AgentsAction(space, scale)
     if isinstance(space, spaces.Discrete):
         return DiscreteAction(space)
     if isinstance(space, spaces.MultiDiscrete):

@@ -9,10 +9,13 @@ from typing import Any
 from torch import nn
 
 from ding.model.actor_critic import QAC, VAC, DiscreteQAC
+from ding.model.agent_actor_critic import MAVAC
 from ding.model.agents import QMix
+from ding.model.coma import COMA
 from ding.model.curiosity import ICMNetwork, InverseNetwork, RndNetwork
 from ding.model.dqn import DQN
 from ding.model.encoder import ConvEncoder, DictEncoder, FCEncoder, encoder_for
+from ding.model.havac import HAVAC
 from ding.model.head import (
     DiscreteHead,
     DuelingHead,
@@ -21,6 +24,7 @@ from ding.model.head import (
     ReparameterizationHead,
 )
 from ding.model.hybrid import PDQN, HybridQAC, HybridVAC
+from ding.model.maqac import ContinuousMAQAC, DiscreteMAQAC
 from ding.model.mixers import Mixer, MonotonicMixer, SumMixer
 from ding.model.numpy_forward import NumpyForward
 from ding.model.policy_gradient import ACER, PG, PPG
@@ -46,10 +50,13 @@ __all__ = [
     "ACER",
     "BDQ",
     "C51DQN",
+    "COMA",
     "DQN",
     "DRQN",
     "FQF",
+    "HAVAC",
     "IQN",
+    "MAVAC",
     "NGU",
     "PDQN",
     "PG",
@@ -59,10 +66,12 @@ __all__ = [
     "QRDQN",
     "VAC",
     "BranchingHead",
+    "ContinuousMAQAC",
     "ContinuousQAC",
     "ConvEncoder",
     "DictEncoder",
     "DiscreteHead",
+    "DiscreteMAQAC",
     "DiscreteQAC",
     "DistributionHead",
     "DuelingHead",

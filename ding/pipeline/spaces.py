@@ -14,8 +14,9 @@ from ding.policy import get_policy_cls
 from ding.utils.errors import ConfigError
 from ding.utils.registry import POLICY_REGISTRY
 
-_USUAL = ("ppo", "sac", "qmix")
+_USUAL = ("ppo", "sac", "qmix", "mappo")
 """Policies to name first when another one is needed."""
+_OF_AGENTS = "_agents"
 _HYBRID = {"action_type", "action_args"}
 _MASKED = {"obs", "action_mask"}
 _WITH_PAST = {"obs", "prev_action", "prev_reward_extrinsic"}
@@ -32,7 +33,7 @@ def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
     _check_kind(policy_cfg, action_space)
     if _is_masked(env.observation_space):
         _check_mask(policy_cfg, action_space)
-    _fit_shapes(model, "policy.model", env)
+    _fit_shapes(model, "policy.model", env, names=_names_of(policy_cfg))
 
 
 def fit_reward_model_to_env(cfg: dict[str, Any], env: Any) -> None:
@@ -54,15 +55,20 @@ def fit_reward_model_to_env(cfg: dict[str, Any], env: Any) -> None:
 
 
 def _fit_shapes(
-    section: dict[str, Any], path: str, env: Any, keys: Sequence[str] | None = None
+    section: dict[str, Any],
+    path: str,
+    env: Any,
+    keys: Sequence[str] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> None:
     """Fill in shapes of the env (all, or those of these keys), or refuse others."""
-    shapes = _shapes(env.observation_space, env.action_space)
+    found = _shapes(env.observation_space, env.action_space)
+    shapes = {(names or {}).get(key, key): shape for key, shape in found.items()}
     for key in shapes.keys() if keys is None else keys:
         shape, given = shapes[key], section.get(key)
         if shape is None:
             continue
-        if given is None:
+        if given is None or _says_the_same(key, given, shape):
             section[key] = shape
         elif _normal(given) != _normal(shape):
             space = env.action_space if key == "action_shape" else env.observation_space
@@ -70,6 +76,23 @@ def _fit_shapes(
                 f"{path}.{key} = {given}, but the env has {shape} ({space}); "
                 "leave it out to take the env's"
             )
+
+
+def _names_of(policy_cfg: Mapping[str, Any]) -> dict[str, str]:
+    """Other names that the model has for shapes."""
+    known = get_policy_cls(policy_cfg).model_signature(policy_cfg) or ()
+    return {"obs_shape": "agent_obs_shape"} if "agent_obs_shape" in known else {}
+
+
+def _says_the_same(key: str, given: Any, shape: Any) -> bool:
+    """Whether it says the same as older configs do.
+
+    They give the size of a global state that every agent has one of, and shapes by their names.
+    """
+    if key == "obs_shape" and isinstance(given, Mapping) and AGENT_STATE in given:
+        return _normal(given[AGENT_STATE]) == _normal(shape)
+    several = key == "global_obs_shape" and isinstance(shape, list) and len(shape) == 2
+    return several and _normal(given) == shape[1:]
 
 
 def advice(policy_cfg: Mapping[str, Any], space: gym.Space) -> list[str]:
@@ -156,7 +179,7 @@ def action_kind(space: gym.Space) -> str:
     Those of agents have '_agents' behind.
     """
     if isinstance(space, AgentsSpace):
-        return f"{action_kind(space.one)}_agents"
+        return f"{action_kind(space.one)}{_OF_AGENTS}"
     for cls, kind in (
         (gym.spaces.Discrete, "discrete"),
         (gym.spaces.MultiDiscrete, "multi_discrete"),
@@ -185,10 +208,15 @@ def _check_kind(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
     wanted = policy_cfg.get("action_space")
     if wanted == "discrete" and kind == "multi_discrete":
         return  # several discrete actions at once
-    if known is not None and wanted in known and wanted != kind:
+    one = kind.removesuffix(_OF_AGENTS)
+    if (
+        known is not None
+        and wanted != one
+        and wanted in [k.removesuffix(_OF_AGENTS) for k in known]
+    ):
         raise ConfigError(
             f"policy.action_space = '{wanted}', but the env's actions are {kind} ({space}); "
-            f"set policy.action_space = '{kind}'"
+            f"set policy.action_space = '{one}'"
         )
 
 

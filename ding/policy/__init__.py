@@ -7,6 +7,7 @@ from ding.policy.averaged_dqn import AveragedDQNConfig, AveragedDQNPolicy
 from ding.policy.base import Policy
 from ding.policy.bdq import BDQPolicy
 from ding.policy.c51 import C51Config, C51Policy
+from ding.policy.coma import COMAConfig, COMAPolicy
 from ding.policy.config import CollectConfig, EvalConfig, LearnConfig, OtherConfig, PolicyConfig
 from ding.policy.d4pg import D4PGConfig, D4PGPolicy
 from ding.policy.ddpg import DDPGConfig, DDPGPolicy
@@ -15,8 +16,12 @@ from ding.policy.dqfd import DQFDConfig, DQFDPolicy
 from ding.policy.dqn import DQNConfig, DQNPolicy
 from ding.policy.factory import create_policy, get_policy_cls, register_policy
 from ding.policy.fqf import FQFConfig, FQFPolicy
+from ding.policy.happo import HAPPOConfig, HAPPOPolicy
 from ding.policy.impala import IMPALAConfig, IMPALAPolicy
 from ding.policy.iqn import IQNConfig, IQNPolicy
+from ding.policy.maddpg import MADDPGConfig, MADDPGPolicy, MATD3Config, MATD3Policy
+from ding.policy.mappo import IPPOPolicy, MAPPOConfig, MAPPOPolicy
+from ding.policy.masac import ContinuousMASACPolicy, MASACConfig, MASACPolicy
 from ding.policy.mdqn import MDQNConfig, MDQNPolicy
 from ding.policy.modes import (
     CollectMode,
@@ -60,10 +65,13 @@ __all__ = [
     "BDQPolicy",
     "C51Config",
     "C51Policy",
+    "COMAConfig",
+    "COMAPolicy",
     "CollectConfig",
     "CollectMode",
     "CommandMode",
     "CommandModePolicy",
+    "ContinuousMASACPolicy",
     "D4PGConfig",
     "D4PGPolicy",
     "DDPGConfig",
@@ -77,13 +85,24 @@ __all__ = [
     "EvalMode",
     "FQFConfig",
     "FQFPolicy",
+    "HAPPOConfig",
+    "HAPPOPolicy",
     "IDQNPolicy",
     "IMPALAConfig",
     "IMPALAPolicy",
+    "IPPOPolicy",
     "IQNConfig",
     "IQNPolicy",
     "LearnConfig",
     "LearnMode",
+    "MADDPGConfig",
+    "MADDPGPolicy",
+    "MAPPOConfig",
+    "MAPPOPolicy",
+    "MASACConfig",
+    "MASACPolicy",
+    "MATD3Config",
+    "MATD3Policy",
     "MDQNConfig",
     "MDQNPolicy",
     "NGUConfig",

@@ -195,12 +195,15 @@ class ActorCriticPolicy(Policy):
         next_value[:-1] = value[1:]
         # Where a piece ends the next row is another episode: value the true last observation.
         next_value[end] = last_output * scale
-        gamma, lambda_ = self.cfg.discount_factor, self.cfg.collect.gae_lambda
+        gamma, lambda_ = self.cfg.discount_factor, self._gae_lambda()
         discount = np.where(terminated(steps, self.cfg.learn.ignore_done), 0.0, gamma)
         decay = np.where(end, 0.0, gamma * lambda_)
         reward = self._normalisers.scaled(steps["reward"])
         advantage = flat_advantages(reward, value, next_value, discount=discount, decay=decay)
         return {**steps, "value": output, "advantage": advantage, "return": advantage + value}
+
+    def _gae_lambda(self) -> float:
+        return self.cfg.collect.gae_lambda
 
     def _values(self, steps: Batch, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """On the scale of the critic: of all steps, and after those where a piece ends."""

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ding.model.action_mask import masked
 from ding.model.agents import alive_of, mask_of, state_of
 from ding.policy.acting import epsilon_greedy
+from ding.rl_utils.td import per_agent
+from ding.utils.batch import Batch
 from ding.utils.data.collate_fn import as_tensor
 from ding.utils.errors import DingError
+
+Array = TypeVar("Array", Tensor, np.ndarray)
 
 
 class AgentsActor:
@@ -77,26 +82,75 @@ def explored(
     q: np.ndarray, obs: Any, eps: float | np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """(N, A): the best actions under (N, A, M) values, each at random with a chance of `eps`."""
-    return _of_living(epsilon_greedy(q, eps, rng, mask_of(obs)), obs)
+    return of_living(epsilon_greedy(q, eps, rng, mask_of(obs)), obs)
+
+
+def with_dead(value: Array, obs: Any, of_team: bool) -> Array:
+    """Values (B, A) of agents, those of the dead for what is still to come.
+
+    That is what the living say of the team, or nothing where rewards are each agent's own.
+    """
+    alive = alive_of(obs)
+    if alive is None:
+        return value
+    lives = alive != 0
+    living = value * lives
+    if not of_team:
+        return living
+    # Each part keeps the dtype of the values: NumPy would divide by integers in float64.
+    count = (living * 0 + lives).sum(-1, keepdims=True).clip(1)
+    return living + living.sum(-1, keepdims=True) / count * ~lives
+
+
+def agents_target(batch: Batch, next_value: Tensor) -> Tensor:
+    """(B, A): r + gamma^n v(s') of every agent, by the values (B, A) of what they see next."""
+    of_team = batch["reward"].ndim == 1
+    value = with_dead(next_value, batch["next_obs"], of_team)
+    return per_agent(batch["reward"], value) + batch["discount"].unsqueeze(-1) * value
+
+
+def living_mean(x: Tensor, obs: Any) -> Tensor:
+    """Mean of (B, A), or (B,) of (C, B, A), over agents that live."""
+    alive = alive_of(obs)
+    if alive is None:
+        return x.mean(dim=(-2, -1))
+    return (x * alive).sum(dim=(-2, -1)) / alive.sum().clamp(min=1)
+
+
+def agents_td_loss(q: Tensor, target: Tensor, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+    """Squared error of `q` (C, B, A) against `target` (B, A), summed over the critics."""
+    obs, weight = batch["obs"], batch.get("weight")
+    td_error = q - target
+    squared = td_error.square()
+    squared = squared if weight is None else squared * weight.unsqueeze(-1)
+    size, alive = td_error.detach().abs().mean(dim=0), alive_of(obs)
+    if alive is not None:
+        size = (size * alive).sum(dim=-1) / alive.sum(dim=-1).clamp(min=1)
+    metrics = {
+        "target_q_value": living_mean(target, obs),
+        "priority": size if size.ndim == 1 else size.mean(dim=-1),
+    }
+    return living_mean(squared, obs).sum(), metrics
 
 
 def best_of(q: np.ndarray, obs: Any) -> np.ndarray:
     """(N, A): the best actions."""
-    return _of_living(q.argmax(axis=-1), obs)
+    return of_living(q.argmax(axis=-1), obs)
 
 
-def _of_living(action: np.ndarray, obs: Any) -> np.ndarray:
-    """Dead agents take action 0."""
+def of_living(action: Array, obs: Any) -> Array:
+    """The actions (N, A) or (N, A, D) with zeros for dead agents."""
     alive = alive_of(obs)
-    if alive is not None:
-        action[alive == 0] = 0
-    return action
+    if alive is None:
+        return action
+    lives = alive != 0
+    return action * (lives if action.ndim == lives.ndim else lives[..., None])
 
 
 def check_masks(env_id: np.ndarray, obs: Any) -> None:
     """Refuse a mask that leaves a living agent without an action."""
     mask, alive = mask_of(obs), alive_of(obs)
-    if mask is None:
+    if not isinstance(mask, np.ndarray):  # none, or a graph is made of this for other data
         return
     stuck = ~mask.any(axis=-1)
     if alive is not None:

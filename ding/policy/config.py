@@ -296,6 +296,19 @@ class PolicyConfig:
                 at_least(f"policy.learn.{name}", value, 0)
 
 
+def check_multi_agent(cfg: Any, agents: str) -> None:
+    """Refuse one agent where a policy is for several, and several where it is for one.
+
+    Configs are led to the policy for several, `agents`, by their `multi_agent` before.
+    """
+    if cfg.multi_agent != type(cfg).multi_agent:
+        kind = "one agent" if cfg.multi_agent else "several agents"
+        raise ConfigError(
+            f"policy.multi_agent = {cfg.multi_agent}: this policy is for {kind}; leave it out, or "
+            f"create the policy by its config (create_policy), where True makes it '{agents}'"
+        )
+
+
 def at_least(path: str, value: float, low: float) -> None:
     if not value >= low:
         raise ConfigError(f"{path} = {value}: must be at least {low}")

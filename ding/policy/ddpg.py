@@ -23,6 +23,7 @@ from ding.policy.config import (
     LearnConfig,
     PolicyConfig,
     at_least,
+    check_multi_agent,
     check_samples,
     unused,
     within,
@@ -89,6 +90,8 @@ class DDPGCollectConfig(CollectConfig):
 class DDPGConfig(PolicyConfig):
     random_collect_size: int = 25000
     action_space: str = "continuous"
+    multi_agent: bool = False
+    """Several agents in one env: True is policy 'maddpg', of TD3 'matd3'."""
     learn: DDPGLearnConfig = field(default_factory=DDPGLearnConfig)
     collect: DDPGCollectConfig = field(default_factory=DDPGCollectConfig)
 
@@ -100,6 +103,7 @@ class DDPGConfig(PolicyConfig):
                 f"'{type(self).action_space}' actions; continuous ones have policies 'ddpg', "
                 "'td3' and 'd4pg', hybrid ones 'paddpg' and 'pdqn'"
             )
+        check_multi_agent(self, "maddpg")
 
 
 class DDPGPolicy(Policy):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ding.policy.base import Policy
-from ding.utils.registry import POLICY_REGISTRY, class_of
+from ding.utils.registry import POLICY_REGISTRY, class_of, policy_name
 
 
 def create_policy(cfg: Mapping[str, Any], **kwargs: Any) -> Policy:
@@ -15,9 +15,7 @@ def create_policy(cfg: Mapping[str, Any], **kwargs: Any) -> Policy:
 
 
 def get_policy_cls(cfg: Mapping[str, Any]) -> type[Policy]:
-    # Older configs and code name the version with a command mode; here every policy has one.
-    name = str(cfg["type"])
-    return class_of(POLICY_REGISTRY, {**cfg, "type": name.removesuffix("_command")})
+    return class_of(POLICY_REGISTRY, {**cfg, "type": policy_name(cfg)})
 
 
 def register_policy(name: str, cls: type[Policy]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 from torch import Tensor
 
 from ding.policy.actions import masked_logits
@@ -28,6 +29,7 @@ from ding.policy.config import (
     LearnConfig,
     PolicyConfig,
     at_least,
+    check_multi_agent,
     check_samples,
     one_of,
     within,
@@ -81,6 +83,8 @@ class PPOConfig(PolicyConfig):
     on_policy: bool = True
     action_space: str = "discrete"
     """'discrete' (also for several actions at once), 'continuous' or 'hybrid'."""
+    multi_agent: bool = False
+    """Several agents in one env: True is policy 'mappo'."""
     recompute_adv: bool = True
     """Compute the advantages anew, with the present critic, before every epoch."""
     intrinsic: IntrinsicReturnConfig | None = None
@@ -94,6 +98,7 @@ class PPOConfig(PolicyConfig):
         within("policy.collect.gae_lambda", self.collect.gae_lambda, 0, 1)
         at_least("policy.learn.epoch_per_collect", self.learn.epoch_per_collect, 1)
         check_on_policy(self, "PPO")
+        check_multi_agent(self, "mappo")
 
 
 class PPOPolicy(ActorCriticPolicy):
@@ -122,7 +127,7 @@ class PPOPolicy(ActorCriticPolicy):
         columns, learn = self._prepared(data), self.cfg.learn
         self._check_size(columns)
         if learn.value_norm:
-            self._return_scale.update(columns["return"])
+            self._return_scale.update(self._known_returns(columns))
         if "intrinsic_return" in columns and self._intrinsic is not None:
             self._intrinsic.update_scale(columns["intrinsic_return"])
         outputs: list[dict[str, Any]] = []
@@ -133,6 +138,10 @@ class PPOPolicy(ActorCriticPolicy):
             outputs += [learned(self._optimizer, *self._step(batch)) for batch in batches]
             self._update_intrinsic(columns)
         return outputs
+
+    def _known_returns(self, columns: Batch) -> np.ndarray:
+        """Returns that the scale of returns is of."""
+        return columns["return"]
 
     def _taught(self, batch: Batch) -> Batch:
         return batch if self._teacher is None else self._teacher.add_to(batch)

@@ -24,6 +24,7 @@ from ding.policy.config import (
     LearnConfig,
     PolicyConfig,
     at_least,
+    check_multi_agent,
     check_samples,
     unused,
     within,
@@ -66,6 +67,8 @@ class SACCollectConfig(CollectConfig):
 @dataclass(frozen=True, kw_only=True)
 class SACConfig(PolicyConfig):
     random_collect_size: int = 10000
+    multi_agent: bool = False
+    """Several agents in one env: True is policy 'continuous_masac', or 'masac' of discrete SAC."""
     learn: SACLearnConfig = field(default_factory=SACLearnConfig)
     collect: SACCollectConfig = field(default_factory=SACCollectConfig)
 
@@ -73,6 +76,7 @@ class SACConfig(PolicyConfig):
         super().__post_init__()
         at_least("policy.learn.alpha", self.learn.alpha, 1e-8)
         within("policy.learn.target_theta", self.learn.target_theta, 0, 1)
+        check_multi_agent(self, "masac")
 
 
 class SACPolicy(Policy):

@@ -29,6 +29,11 @@ def with_plain_numbers(columns: Batch, *, whole_action: bool, obs_shape: Any = N
     return {**columns, **plain}
 
 
+def with_team_numbers(columns: Batch) -> Batch:
+    """The columns of agents with (B,) numbers where there is one for all of them."""
+    return {**columns, **{name: _plain(name, columns[name]) for name in NUMBERS if name in columns}}
+
+
 def has_agents(obs: Any, obs_shape: Any) -> bool:
     """Whether observations have an axis before those of the shape that one of them has.
 
@@ -36,6 +41,8 @@ def has_agents(obs: Any, obs_shape: Any) -> bool:
     """
     if obs is None:
         return False
+    if isinstance(obs, dict) and "agent_state" in obs:
+        return True
     leaf = first_leaf(obs)
     if isinstance(obs_shape, int):
         return leaf.ndim > 2

@@ -193,11 +193,38 @@ POLICY_REGISTRY = Registry(
         "d4pg": "ding.policy.d4pg:D4PGPolicy",
         "pdqn": "ding.policy.pdqn:PDQNPolicy",
         "paddpg": "ding.policy.paddpg:PADDPGPolicy",
+        "mappo": "ding.policy.mappo:MAPPOPolicy",
+        "ippo": "ding.policy.mappo:IPPOPolicy",
+        "happo": "ding.policy.happo:HAPPOPolicy",
+        "coma": "ding.policy.coma:COMAPolicy",
+        "masac": "ding.policy.masac:MASACPolicy",
+        "continuous_masac": "ding.policy.masac:ContinuousMASACPolicy",
+        "maddpg": "ding.policy.maddpg:MADDPGPolicy",
+        "matd3": "ding.policy.maddpg:MATD3Policy",
         "qmix": "ding.policy.qmix:QMIXPolicy",
         "vdn": "ding.policy.qmix:VDNPolicy",
         "idqn": "ding.policy.qmix:IDQNPolicy",
     },
 )
+_FOR_AGENTS = {
+    "ppo": "mappo",
+    "sac": "continuous_masac",
+    "discrete_sac": "masac",
+    "ddpg": "maddpg",
+    "td3": "matd3",
+}
+
+
+def policy_name(policy_cfg: Mapping[str, Any], multi_agent: Any = None) -> str:
+    """Registered name of the policy that a config means by `type` and `multi_agent`.
+
+    Older configs name the version with a command mode; here every policy has one.
+    """
+    name = str(policy_cfg["type"]).removesuffix("_command")
+    several = policy_cfg.get("multi_agent") if multi_agent is None else multi_agent
+    return _FOR_AGENTS.get(name, name) if several is True else name
+
+
 MODEL_REGISTRY = Registry(
     "model",
     {
@@ -227,6 +254,11 @@ MODEL_REGISTRY = Registry(
         "qac_dist": "ding.model.qac_dist:QACDIST",
         "hybrid_qac": "ding.model.hybrid:HybridQAC",
         "pdqn": "ding.model.hybrid:PDQN",
+        "mavac": "ding.model.agent_actor_critic:MAVAC",
+        "havac": "ding.model.havac:HAVAC",
+        "coma": "ding.model.coma:COMA",
+        "discrete_maqac": "ding.model.maqac:DiscreteMAQAC",
+        "continuous_maqac": "ding.model.maqac:ContinuousMAQAC",
         "qmix": "ding.model.agents:QMix",
     },
 )

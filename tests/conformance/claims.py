@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 OBSERVATIONS = ("vector", "image", "dict")
-ACTIONS = ("discrete", "multi_discrete", "continuous", "hybrid", "discrete_agents")
+ACTIONS = (
+    *("discrete", "multi_discrete", "continuous", "hybrid"),
+    *("discrete_agents", "continuous_agents"),
+)
 MASKABLE = ("discrete", "hybrid", "discrete_agents")
 """Kinds of actions that a mask can be for: one choice (of each agent), or the type of a hybrid
 action."""
@@ -38,6 +41,11 @@ _DISCRETE = Claim(actions=("discrete",), masks=True)
 _CONTINUOUS = Claim(actions=("continuous",))
 _HYBRID = Claim(actions=("hybrid",), masks=True)
 _AGENTS = Claim(actions=("discrete_agents",), observations=("vector",), masks=True, recurrent=True)
+_ANY_AGENTS = Claim(
+    actions=("discrete_agents", "continuous_agents"), observations=("vector",), masks=True
+)
+_DISCRETE_AGENTS = Claim(actions=("discrete_agents",), observations=("vector",), masks=True)
+_CONTINUOUS_AGENTS = Claim(actions=("continuous_agents",), observations=("vector",))
 _OF_ONE = ("discrete", "multi_discrete", "continuous", "hybrid")
 _UNTYPED = ("discrete", "multi_discrete", "continuous")
 
@@ -78,6 +86,14 @@ CLAIMS: dict[str, Claim] = {
     "discrete_sac": _DISCRETE,
     "pdqn": _HYBRID,
     "paddpg": _HYBRID,
+    "mappo": _ANY_AGENTS,
+    "ippo": _ANY_AGENTS,
+    "happo": _ANY_AGENTS,
+    "coma": _DISCRETE_AGENTS,
+    "masac": _DISCRETE_AGENTS,
+    "continuous_masac": _CONTINUOUS_AGENTS,
+    "maddpg": _CONTINUOUS_AGENTS,
+    "matd3": _CONTINUOUS_AGENTS,
     "qmix": _AGENTS,
     "vdn": _AGENTS,
     "idqn": _AGENTS,

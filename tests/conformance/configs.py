@@ -51,7 +51,8 @@ def config_of(cell: Cell, n_step: int = 16, **env: Any) -> list[dict[str, Any]]:
         policy["random_collect_size"] = n_step
     if "action_space" in default and cell.action in claim.actions:
         several = cell.action == "multi_discrete"
-        policy["action_space"] = "discrete" if several else cell.action
+        one = cell.action.removesuffix("_agents")
+        policy["action_space"] = "discrete" if several else one
     cls = get_policy_cls({"type": cell.algorithm})
     single_steps = getattr(cls, "draws_sequences", False)
     policy["collect"] = _collect(default.collect, n_step, single_steps)

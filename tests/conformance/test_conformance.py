@@ -135,6 +135,18 @@ def test_last_observation_counts_where_a_limit_cut_off(algorithm: str) -> None:
     assert differ(weights["truncated", 0.0], weights["truncated", 10.0]) is bootstraps
 
 
+@pytest.mark.parametrize("each", [False, True], ids=["team", "each"])
+@pytest.mark.parametrize("cell", [c for c in cells() if "_agents" in c.action], ids=str)
+def test_nothing_is_learned_from_the_dead(cell: Cell, each: bool) -> None:
+    states = []
+    for dead_shift in (0.0, 10.0):
+        config = config_of(cell, 32, dies=True, each=each, dead_shift=dead_shift)
+        policy = trained(config, max_train_iter=1)
+        assert all(map(math.isfinite, (float(x.sum()) for x in leaves(policy._model.state_dict()))))
+        states.append(policy._model.state_dict())
+    assert not differ(*states)
+
+
 @pytest.mark.parametrize("algorithm", CLAIMS)
 def test_memory_of_the_episode(algorithm: str) -> None:
     policy, ids = once_trained(algorithm), np.arange(200)

@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from ding.envs import AgentsSpace, DingEnvWrapper
+from ding.envs import AgentsSpace, BaseEnvTimestep, DingEnvWrapper
 from ding.utils.registry import ENV_REGISTRY
 
 N_CHOICE, N_AGENT = 3, 2
@@ -41,6 +41,7 @@ _ACTIONS: dict[str, spaces.Space[Any]] = {
     "continuous": _ARGS,
     "hybrid": spaces.Dict({"action_type": spaces.Discrete(N_CHOICE), "action_args": _ARGS}),
     "discrete_agents": AgentsSpace(spaces.Discrete(N_CHOICE), N_AGENT),
+    "continuous_agents": AgentsSpace(spaces.Box(-1, 1, (2,), np.float32), N_AGENT),
     # Nobody claims these.
     "tuple": spaces.Tuple([spaces.Discrete(N_CHOICE), _ARGS]),
     "multi_binary": spaces.MultiBinary(N_CHOICE),
@@ -49,8 +50,8 @@ UNCLAIMED_ACTIONS = ("tuple", "multi_binary")
 
 
 class World(gym.Env[Any, Any]):
-    def __init__(self, observation: str, action: str, masked: bool, end: str, shift: float) -> None:
-        self._of_agents = action == "discrete_agents"
+    def __init__(self, observation: str, action: str, masked: bool, **cfg: Any) -> None:
+        self._of_agents = action.endswith("_agents")
         self.observation_space = _OF_AGENTS if self._of_agents else _OBSERVATIONS[observation]
         if masked and self._of_agents:
             mask = spaces.Box(0, 1, (N_AGENT, N_CHOICE), dtype=np.int8)
@@ -62,7 +63,12 @@ class World(gym.Env[Any, Any]):
             )
         self.action_space = _ACTIONS[action]
         self._observation, self._masked = observation, masked
-        self._end, self._shift = end, shift
+        self._end, self._shift = cfg["end"], cfg["shift"]
+        self._dies, self._dead_shift = cfg["dies"], cfg["dead_shift"]
+        self._each = cfg["each"]
+        if self._dies:
+            alive = spaces.Box(0, 1, (N_AGENT,), dtype=np.float32)
+            self.observation_space = spaces.Dict({**self.observation_space, "alive": alive})
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -83,7 +89,9 @@ class World(gym.Env[Any, Any]):
         reward = 0.1 * (float(self.np_random.normal()) + _worth(action))
         self._left -= 1
         over = self._left == 0
-        return self._seen(), reward, over and self._terminates, over and not self._terminates, {}
+        info = {"each": (reward * (1 + np.arange(N_AGENT)) * self._alive()).astype(np.float32)}
+        ends = over and self._terminates, over and not self._terminates
+        return self._seen(), reward, *ends, info if self._each else {}
 
     def _allows(self, action: Any) -> bool:
         if self._of_agents:
@@ -106,7 +114,16 @@ class World(gym.Env[Any, Any]):
         state, whole = ((self.np_random.normal(size=n) + shift) for n in ((N_AGENT, 3), 4))
         obs = {"agent_state": state.astype(np.float32), "global_state": whole.astype(np.float32)}
         self._allowed = self.np_random.permuted(np.eye(N_AGENT, N_CHOICE, dtype=np.int8), axis=1)
+        alive = self._alive()
+        obs["agent_state"] += (self._dead_shift * (1 - alive))[:, None]
+        obs |= {"alive": alive} if self._dies else {}
+        self._allowed[alive == 0] = np.eye(N_CHOICE, dtype=np.int8)[0]
         return {**obs, "action_mask": self._allowed.copy()} if self._masked else obs
+
+    def _alive(self) -> np.ndarray:
+        """The last agent dies three steps before the end."""
+        gone = self._dies and self._left < 3
+        return np.array([1.0] * (N_AGENT - 1) + [1.0 - gone], np.float32)
 
     def _drawn(self) -> Any:
         if self._observation == "image":
@@ -137,9 +154,18 @@ class WorldEnv(DingEnvWrapper):
         "end": "either",
         # Added to the last observation of every episode.
         "shift": 0.0,
+        # Of agents: whether one dies, what is added to what it sees then, and rewards of each.
+        "dies": False,
+        "dead_shift": 0.0,
+        "each": False,
     }
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         merged = {**self.config, **(cfg or {})}
-        names = ("observation", "action", "masked", "end", "shift")
+        names = [name for name in self.config if name not in DingEnvWrapper.config]
+        self._each = merged["each"]
         super().__init__(partial(World, **{name: merged[name] for name in names}), merged)
+
+    def step(self, action: Any) -> BaseEnvTimestep:
+        step = super().step(action)
+        return step._replace(reward=step.info["each"]) if self._each else step

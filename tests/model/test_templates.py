@@ -14,6 +14,7 @@ B, T, A = 4, 3, 2
 HYBRID = {"action_type_shape": 3, "action_args_shape": 2}
 SMALL = {4: [16, 8], (4, 64, 64): [4, 4, 4, 8]}
 GTRXL = dict(att_layer_num=1, memory_len=2, att_head_dim=4, hidden_size=8)
+OF_AGENTS = ("mavac", "havac", "discrete_maqac", "continuous_maqac")
 MODES = ("compute_actor", "compute_critic", "compute_actor_critic")
 
 
@@ -36,6 +37,12 @@ def build(name, obs_shape, **options):
     settings |= GTRXL if name == "gtrxldqn" else {}
     settings |= dict(collector_env_num=2) if name == "ngu" else {}
     settings |= dict(twin_critic=True) if name in ("qac", "hybrid_qac") else {}
+    if name == "coma":
+        shapes = {"agent_state": 4, "global_state": 3}
+        return create_model({"type": name, "agent_num": 2, "obs_shape": shapes, "action_shape": A})
+    if name in OF_AGENTS:  # which see vectors
+        settings |= dict(agent_obs_shape=4, global_obs_shape=3, agent_num=2)
+        return create_model({"type": name, **settings})
     if name == "qmix":
         settings |= dict(agent_num=2, global_obs_shape=3, hidden_size_list=sizes)
         return create_model({"type": name, "obs_shape": obs_shape, **settings})
@@ -57,6 +64,26 @@ def as_vac(model, obs):
 
 def of_agents(model, obs):
     return [model({"obs": {"agent_state": obs(B, 2), "global_state": torch.ones(B, 3)}})]
+
+
+def of_agents_and_critic(model, obs):
+    state = torch.linspace(-1, 1, B * 8).view(B, 2, 4)
+    x = {"agent_state": state, "global_state": state[:, 0, :3]}
+    return [model(x, mode) for mode in MODES]
+
+
+def of_agents_with_actions(model, obs):
+    state = torch.linspace(-1, 1, B * 8).view(B, 2, 4)
+    x = {"agent_state": state, "global_state": state[:, 0, :3]}
+    action = torch.linspace(-1, 1, B * 2 * A).view(B, 2, A)
+    return [model(x), model({"obs": x, "action": action}, "compute_critic")]
+
+
+def of_agents_with_choices(model, obs):
+    state = torch.linspace(-1, 1, B * 8).view(B, 2, 4)
+    x = {"agent_state": state, "global_state": state[:, 0, :3]}
+    action = torch.tensor([[0, 1], [1, 0]] * 2)
+    return [model(x), model({"obs": x, "action": action}, "compute_critic")]
 
 
 def with_action(model, obs):
@@ -106,6 +133,9 @@ CALLS = {
     "ngu": partial(in_sequence, **PAST),
     "recurrent_vac": recurrent_vac,
     "qmix": of_agents,
+    **dict.fromkeys(["mavac", "havac"], of_agents_and_critic),
+    "coma": of_agents_with_choices,
+    **dict.fromkeys(["discrete_maqac", "continuous_maqac"], of_agents_with_actions),
     "gtrxldqn": lambda model, obs: [model(obs(T, B))],
 }
 

@@ -1,0 +1,30 @@
+"""MAPPO on the penalty game: the safe 2, or a 10 that both aim at."""
+
+main_config = dict(
+    exp_name="penalty_mappo_seed0",
+    env=dict(
+        game="penalty",
+        collector_env_num=8,
+        evaluator_env_num=1,
+        n_evaluator_episode=1,
+        stop_value=2,
+    ),
+    policy=dict(
+        model=dict(actor_head_hidden_size=32, critic_head_hidden_size=32, actor_head_layer_num=1),
+        discount_factor=1.0,
+        learn=dict(
+            epoch_per_collect=4,
+            batch_size=64,
+            learning_rate=0.003,
+            entropy_weight=0.05,
+        ),
+        collect=dict(n_sample=128),
+        eval=dict(evaluator=dict(eval_freq=100)),
+    ),
+)
+
+create_config = dict(
+    env=dict(type="matrix_game", import_names=["dizoo.matrix_games.envs.matrix_game_env"]),
+    env_manager=dict(type="base"),
+    policy=dict(type="mappo"),
+)

@@ -1,0 +1,41 @@
+"""HAPPO on simple_spread (mpe2); returns are on the documented scale, see the config of QMIX."""
+
+main_config = dict(
+    exp_name="simple_spread_happo_seed0",
+    env=dict(
+        env_family="mpe",
+        env_id="simple_spread_v3",
+        n_agent=3,
+        max_cycles=25,
+        obs_agent_id=True,
+        reward_scale=2.0,
+        collector_env_num=8,
+        evaluator_env_num=8,
+        n_evaluator_episode=96,
+        stop_value=-50,
+    ),
+    policy=dict(
+        model=dict(
+            actor_head_hidden_size=128,
+            actor_head_layer_num=1,
+            critic_head_hidden_size=128,
+            critic_head_layer_num=1,
+        ),
+        discount_factor=0.9,
+        learn=dict(
+            epoch_per_collect=10,
+            batch_size=400,
+            learning_rate=0.0007,
+            critic_learning_rate=0.0007,
+            entropy_weight=0.01,
+        ),
+        collect=dict(n_sample=1600),
+        eval=dict(evaluator=dict(eval_freq=1000)),
+    ),
+)
+
+create_config = dict(
+    env=dict(type="pettingzoo", import_names=["ding.envs.pettingzoo_env"]),
+    env_manager=dict(type="base"),
+    policy=dict(type="happo"),
+)
