@@ -10,7 +10,9 @@ from typing import Any
 
 from ding import __version__
 from ding.entry import cli_demo, cli_dist
-from ding.utils.errors import DingError, nearest
+from ding.entry.commands import table
+from ding.entry.commands.options import count, import_from_here, seconds
+from ding.utils.errors import DingError, UsageError, nearest
 
 MODES = (
     *("serial", "serial_onpolicy", "serial_reward_model", "serial_bc"),
@@ -27,13 +29,19 @@ _IDLE = {
 }
 
 
+class _Parser(argparse.ArgumentParser):
+    def format_help(self) -> str:
+        """Help with the commands before the modes."""
+        return f"{table.overview()}\n\n{super().format_help()}"
+
+
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
+    p = _Parser(
         prog="ding",
-        description="Train and evaluate decision-making policies.",
-        epilog="example: ding -m serial -e cartpole -p dqn -s 0. Demonstrations: ding demo -h",
+        usage="ding -m MODE [options]",
+        description="The same by modes, for scripts; -m parallel and -m dist are here alone.",
+        epilog="example: ding -m serial -e cartpole -p dqn -s 0",
         allow_abbrev=False,
-        parents=[cli_dist.parser()],
     )
     p.add_argument("-v", "--version", action="version", version=f"ding {__version__}")
     p.add_argument("-q", "--query-registry", metavar="NAME", help="list what a registry knows")
@@ -45,8 +53,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "-s", "--seed", type=int, action="append", help="seed; repeat it for several runs"
     )
-    p.add_argument("--train-iter", type=_count, metavar="N", help="most updates, e.g. 1e5")
-    p.add_argument("--env-step", type=_count, metavar="N", help="most env steps, e.g. 1e6")
+    p.add_argument("--train-iter", type=count, metavar="N", help="most updates, e.g. 1e5")
+    p.add_argument("--env-step", type=count, metavar="N", help="most env steps, e.g. 1e6")
     p.add_argument("--exp-name", help="name of the directory for the results")
     p.add_argument("--load-path", metavar="CKPT", help="checkpoint to start from or to evaluate")
     p.add_argument("--replay-path", metavar="DIR", help="with -m eval: save videos there")
@@ -59,49 +67,39 @@ def parser() -> argparse.ArgumentParser:
         help="go on with the newest run of this name, or with the run in DIR",
     )
     p.add_argument("file", nargs="?", metavar="FILE", help="with -m replay: flight file of an env")
-    p.add_argument("--timeout", type=_seconds, metavar="S", help="with -m replay: limit of a step")
+    p.add_argument("--timeout", type=seconds, metavar="S", help="with -m replay: limit of a step")
     p.add_argument(
         "--trust", action="store_true", help="with -m replay: run code that the file names"
     )
     p.add_argument("--profile", metavar="DIR", help="write where the time goes into DIR")
+    cli_dist.add_options(p)
     return p
-
-
-def _count(text: str) -> int:
-    """A positive whole number that may be written like 1e5."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not (value >= 1 and value.is_integer()):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a positive whole number (like 1e5)")
-    return int(value)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number of seconds")
-    return value
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; bad input ends in one message and exit code 1 (2 for bad options)."""
     words = sys.argv[1:] if argv is None else list(argv)
     try:
-        if words[:1] == [cli_demo.WORD]:
-            return cli_demo.run(words[1:], lambda text: _say(text, sys.stdout))
-        args = parser().parse_args(words)
-        return _profiled(args) if args.profile else _dispatch(args)
+        return _run(words)
     except DingError as error:
         _say(f"ding: error: {error}", sys.stderr)
-        return 1
+        return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         _say("ding: interrupted", sys.stderr)
         return 130
+
+
+def _run(words: list[str]) -> int:
+    """The first word decides: a command, or options of the modes."""
+    if not words:
+        _say(table.overview(), sys.stdout)
+        return 0
+    if words[0] == cli_demo.WORD:
+        return cli_demo.run(words[1:], _tell_result)
+    if not words[0].startswith("-") and not {"-m", "--mode"} & set(words):
+        return table.run(words, _tell_result)
+    args = parser().parse_args(words)
+    return _profiled(args) if args.profile else _dispatch(args)
 
 
 def _dispatch(args: argparse.Namespace) -> int:
@@ -113,7 +111,7 @@ def _dispatch(args: argparse.Namespace) -> int:
     if args.mode == "eval":
         return _eval(args)
     if args.mode == "dist":
-        return cli_dist.run(args, _limits(args), _configs, lambda text: _say(text, sys.stdout))
+        return cli_dist.run(args, _limits(args), _configs, _tell_result)
     return _train(args)
 
 
@@ -170,9 +168,7 @@ def _configs(args: argparse.Namespace) -> list[Any]:
     from ding.config import override, read_config, read_config_with_system
     from ding.entry.predefined import predefined_config
 
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)  # `import_names` may mean modules here; a script does not look
+    import_from_here()
     system: Any = {}
     if args.config:
         main, create, system = read_config_with_system(args.config, required=False)
@@ -250,7 +246,7 @@ def _replay(args: argparse.Namespace) -> int:
     path = args.file or args.load_path
     if not path or (args.file and args.load_path):
         raise DingError("which flight? give one file: ding -m replay FILE")
-    return replay(path, lambda text: _say(text, sys.stdout), timeout=args.timeout, trust=args.trust)
+    return replay(path, _tell_result, timeout=args.timeout, trust=args.trust)
 
 
 def _query(name: str) -> int:
@@ -276,6 +272,10 @@ def _profiled(args: argparse.Namespace) -> int:
         profile.dump_stats(directory / "profile.prof")
         with (directory / "profile.txt").open("w", encoding="utf-8") as file:
             pstats.Stats(profile, stream=file).sort_stats("cumulative").print_stats(60)
+
+
+def _tell_result(text: str) -> None:
+    _say(text, sys.stdout)
 
 
 def _tell(text: str) -> None:

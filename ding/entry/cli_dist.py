@@ -13,9 +13,8 @@ MODULES = ("config", "coordinator", "learner", "collector", "learner_aggregator"
 ROLES = ("collector", "learner")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Of the options of this mode alone, for the command's own parser to take over."""
-    p = argparse.ArgumentParser(add_help=False)
+def add_options(p: argparse.ArgumentParser) -> None:
+    """Add the options of this mode, as a group of their own."""
     d = p.add_argument_group("with -m dist")
     d.add_argument("-M", "--module", help=f"which part to run: {', '.join(MODULES)}")
     d.add_argument("--module-name", metavar="NAME", help="its name in messages")
@@ -40,11 +39,16 @@ def parser() -> argparse.ArgumentParser:
     d.add_argument("-agh", "--aggregator-host", help=argparse.SUPPRESS)
     for name in ("--enable-total-log", "--disable-flask-log", "--kubeconfig"):
         d.add_argument(name, help=argparse.SUPPRESS)
-    return p
 
 
-# By the names that they have after parsing.
-OPTIONS = tuple(vars(parser().parse_args([])))
+def _names() -> tuple[str, ...]:
+    p = argparse.ArgumentParser(add_help=False)
+    add_options(p)
+    return tuple(vars(p.parse_args([])))
+
+
+OPTIONS = _names()
+"""The options by the names that they have after parsing."""
 
 
 def check_options(args: argparse.Namespace) -> None:

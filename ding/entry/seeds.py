@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Sequence
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from contextlib import suppress
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -55,25 +63,104 @@ def train_seeds(
 
     With `resume` finished seeds are kept and the one that was cut off goes on.
     """
+    main, create, system = read_input(input_cfg)
+
+    def train_seed(seed: int, path: Path, begun: Path | bool) -> dict[str, Any]:
+        cfg = override(main, {"exp_name": str(path)})
+        return train_one([cfg, create, system], seed, limits, begun, mode)
+
+    return train_each(train_seed, seeds, directory, resume)
+
+
+TrainSeed = Callable[[int, Path, Path | bool], dict[str, Any]]
+"""Trains with a seed in a directory, or goes on with the run there; returns the result."""
+
+
+def train_each(
+    train_seed: TrainSeed,
+    seeds: Sequence[int],
+    directory: Path,
+    resume: bool = False,
+    jobs: int = 1,
+) -> tuple[bool, str]:
+    """Train with each seed, with several `jobs` in processes side by side; see `train_seeds`."""
     if len(set(seeds)) != len(seeds):
         raise DingError(f"seeds {list(seeds)}: each may be given once")
-    main, create, system = read_input(input_cfg)
-    results = []
-    for seed in seeds:
-        path = directory / f"seed{seed}"
-        result = _finished(path) if resume else None
-        if result is None:
-            name = MANIFEST if mode == "parallel" else STATE_NAME
-            begun = resume and (path / "ckpt" / name).is_file()
-            cfg = override(main, {"exp_name": str(path)})
-            result = train_one([cfg, create, system], seed, limits, path if begun else False, mode)
-            if result["interrupted"]:
-                return (
-                    False,
-                    f"interrupted in seed {seed}; go on with the same command and --resume",
-                )
-        results.append(result)
-    return True, _report(directory, results)
+    kept = {seed: _finished(directory / f"seed{seed}") for seed in seeds} if resume else {}
+    orders = [
+        (seed, directory / f"seed{seed}", resume and _begun(directory / f"seed{seed}"))
+        for seed in seeds
+        if kept.get(seed) is None
+    ]
+    trained = (
+        _one_by_one(train_seed, orders) if jobs == 1 else side_by_side(train_seed, orders, jobs)
+    )
+    results = {seed: result for seed, result in kept.items() if result is not None} | trained
+    stopped = [seed for seed in seeds if seed not in results or results[seed]["interrupted"]]
+    if stopped:
+        what = f"interrupted in seed {stopped[0]}"
+        return False, f"{what}; go on with the same command and --resume"
+    return True, _report(directory, [results[seed] for seed in seeds])
+
+
+_Order = tuple[int, Path, Path | bool]
+
+
+def _one_by_one(train_seed: TrainSeed, orders: Sequence[_Order]) -> dict[int, dict[str, Any]]:
+    results: dict[int, dict[str, Any]] = {}
+    for order in orders:
+        results[order[0]] = train_seed(*order)
+        if results[order[0]]["interrupted"]:
+            break
+    return results
+
+
+def side_by_side(
+    train_seed: TrainSeed, orders: Sequence[_Order], jobs: int
+) -> dict[int, dict[str, Any]]:
+    """Train in processes of their own, `jobs` at a time; Ctrl-C leaves out what had not begun."""
+    threads = max((os.cpu_count() or 1) // jobs, 1)
+    pool = ProcessPoolExecutor(
+        min(jobs, max(len(orders), 1)), get_context("spawn"), _begin_process, (threads,)
+    )
+    with pool:
+        futures = {order[0]: pool.submit(train_seed, *order) for order in orders}
+        with suppress(KeyboardInterrupt):  # the processes got the signal, too, and save
+            wait(futures.values(), return_when=FIRST_EXCEPTION)
+        pool.shutdown(cancel_futures=True)
+    return {seed: future.result() for seed, future in futures.items() if not future.cancelled()}
+
+
+def _begin_process(threads: int) -> None:
+    """Several runs share the terminal: plain lines. Ctrl-C is for the runs, which handle it."""
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stderr = _PlainText(sys.stderr.buffer, line_buffering=True)
+
+
+class _PlainText(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return False
+
+
+_SEED_AT_END = re.compile(r"_seed\d+$")
+
+
+def name_with_seed(name: str, seed: int, *, add: bool = False) -> str:
+    """The name of a run for this seed, where the name ends in one or has to."""
+    if _SEED_AT_END.search(name):
+        return _SEED_AT_END.sub(f"_seed{seed}", name)
+    return f"{name}_seed{seed}" if add else name
+
+
+def name_without_seed(name: str) -> str:
+    return _SEED_AT_END.sub("", name)
+
+
+def _begun(path: Path) -> Path | bool:
+    """The directory if there is a state in it to go on from."""
+    states = (MANIFEST, STATE_NAME)
+    return path if any((path / "ckpt" / name).is_file() for name in states) else False
 
 
 def _finished(path: Path) -> dict[str, Any] | None:

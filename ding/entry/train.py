@@ -14,8 +14,10 @@ import numpy as np
 
 from ding.agent import Agent, load
 from ding.agent.card import save_spaces
-from ding.config import compile_config, override, read_config
+from ding.config import compile_config, read_config
+from ding.entry.bc import clone
 from ding.entry.first_run import task_of
+from ding.entry.overrides import absolute, with_overrides
 from ding.entry.predefined import default_config, predefined_config
 from ding.entry.serial import train as train_run
 from ding.envs import BaseEnv, DingEnvWrapper
@@ -23,14 +25,13 @@ from ding.pipeline import report
 from ding.pipeline.assemble import EnvSetting
 from ding.pipeline.run import Run
 from ding.policy import Policy
+from ding.policy.bc import BehaviourCloningPolicy
 from ding.utils.errors import ConfigError
 from ding.utils.limits import Limits
 from ding.utils.registry import ENV_REGISTRY
 
 logger = logging.getLogger(__name__)
 
-_SECTIONS = ("env", "policy", "reward_model")
-_TOP = ("exp_name", "checkpoint_seconds", "callbacks")
 EnvLike = str | Path | Callable[..., Any] | Sequence[Mapping[str, Any]]
 
 
@@ -98,31 +99,50 @@ def train(
     on until its stop value. Overrides are config keys by dotted path, from the policy section on
     (`**{"learn.batch_size": 64}`) or from the top (`**{"env.collector_env_num": 4}`).
     """
-    main, create, make_env = _configs(env, policy, None if steps is None else int(steps))
-    main = override(main, _absolute(overrides), source="argument")
-    cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
-    if steps is None and not np.isfinite(cfg.env.stop_value):
+    limit = None if steps is None else int(steps)
+    configs = configs_of(env, policy, limit)
+    main, create = with_overrides(*configs[:2], absolute(overrides), source="argument")
+    if limit is None and goal_of(main, create) is None:
         raise ConfigError("how long? pass steps, or set **{'env.stop_value': ...} to reach")
+    return train_configs(main, create, limit, seed, make_env=configs[2], callbacks=callbacks)
+
+
+def goal_of(main: Any, create: Any) -> float | None:
+    """The return that ends the training, if there is one; the config is checked on the way."""
+    seed = main.get("seed", 0)
+    cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+    goal = float(cfg.env.stop_value)
+    return goal if report.is_goal(goal) else None
+
+
+def train_configs(
+    main: Any,
+    create: Any,
+    steps: int | None,
+    seed: int,
+    *,
+    make_env: Callable[[], Any] | None = None,
+    callbacks: Iterable[Any] = (),
+    resume: str | Path | bool = False,
+) -> TrainedRun:
+    """Train what the configs describe; one that learns from demonstrations clones them."""
     limits = Limits() if steps is None else Limits(env_step=int(steps))
-    setting = None if make_env is None else _setting(make_env, cfg.env)
-    with Run([main, create], seed, env_setting=setting, limits=limits, callbacks=callbacks) as run:
+    setting = None
+    if make_env is not None:
+        cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+        setting = _setting(make_env, cfg.env)
+    with Run(
+        [main, create], seed, env_setting=setting, limits=limits, callbacks=callbacks, resume=resume
+    ) as run:
         if make_env is not None:
             _note_spaces(make_env, run.directory)
-        result = train_run(run)
+        clones = isinstance(run.policy, BehaviourCloningPolicy)
+        result = clone(run) if clones else train_run(run)
     return TrainedRun(run.policy, run.directory, result, make_env)
 
 
-def _absolute(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Overrides by their path from the top."""
-    given: dict[str, Any] = {}
-    for path, value in overrides.items():
-        top = path in _TOP or path.split(".")[0] in _SECTIONS
-        given[path if top else f"policy.{path}"] = value
-    return given
-
-
-def _configs(
-    env: EnvLike, policy: str | None, steps: int | None
+def configs_of(
+    env: EnvLike, policy: str | None, steps: int | None, say: Callable[[str], None] = logger.info
 ) -> tuple[Any, Any, Callable[[], Any] | None]:
     """main_config, create_config, and what makes the env if no config can."""
     if isinstance(env, (list, tuple)):
@@ -134,8 +154,8 @@ def _configs(
     if policy is None:
         raise ConfigError("which policy? for example ding.train('CartPole-v1', 'dqn')")
     if isinstance(env, str):
-        return (*predefined_config(env, policy, steps, logger.info), None)
-    return _of_callable(env, policy.lower(), steps)
+        return (*predefined_config(env, policy, steps, say), None)
+    return _of_callable(env, policy.lower(), steps, say)
 
 
 def _with_policy(main: Any, create: Any, policy: str | None) -> tuple[Any, Any, None]:
@@ -148,7 +168,7 @@ def _with_policy(main: Any, create: Any, policy: str | None) -> tuple[Any, Any, 
 
 
 def _of_callable(
-    env: Any, policy: str, steps: int | None
+    env: Any, policy: str, steps: int | None, say: Callable[[str], None]
 ) -> tuple[Any, Any, Callable[[], Any] | None]:
     if isinstance(env, (gym.Env, BaseEnv)):
         raise ConfigError(
@@ -159,23 +179,27 @@ def _of_callable(
         raise ConfigError(f"ding.train takes no {type(env).__name__} as an env")
     name = getattr(env, "__name__", type(env).__name__).strip("<>")
     if isinstance(env, type) and issubclass(env, BaseEnv):
-        return _of_base_env(env, policy, steps)
+        return _of_base_env(env, policy, steps, say)
     probe = env()
     if not isinstance(probe, gym.Env):
         raise ConfigError(f"{name}() must make a Gymnasium env, it made {type(probe).__name__}")
-    main = _default(name, policy, DingEnvWrapper(probe), steps)
+    main = _default(name, policy, DingEnvWrapper(probe), steps, say)
     return main, dict(env_manager=dict(type="base"), policy=dict(type=policy)), env
 
 
-def _default(name: str, policy: str, probe: BaseEnv, steps: int | None) -> dict[str, Any]:
+def _default(
+    name: str, policy: str, probe: BaseEnv, steps: int | None, say: Callable[[str], None]
+) -> dict[str, Any]:
     try:
         task = task_of(probe, policy, steps)
     finally:
         probe.close()
-    return default_config(name, policy, task, logger.info)
+    return default_config(name, policy, task, say)
 
 
-def _of_base_env(cls: type[BaseEnv], policy: str, steps: int | None) -> tuple[Any, Any, None]:
+def _of_base_env(
+    cls: type[BaseEnv], policy: str, steps: int | None, say: Callable[[str], None]
+) -> tuple[Any, Any, None]:
     place = f"{cls.__module__}:{cls.__qualname__}"
     name = next((n for n in ENV_REGISTRY.query() if ENV_REGISTRY.get(n) is cls), None)
     if name is None:
@@ -183,7 +207,7 @@ def _of_base_env(cls: type[BaseEnv], policy: str, steps: int | None) -> tuple[An
             f"{place} has no name that a config could have: put @ENV_REGISTRY.register('its_name') "
             "(ding.utils) above the class"
         )
-    main = _default(name, policy, cls({}), steps)
+    main = _default(name, policy, cls({}), steps, say)
     named = dict(type=name, import_names=[] if cls.__module__ == "__main__" else [cls.__module__])
     return main, dict(env=named, env_manager=dict(type="base"), policy=dict(type=policy)), None
 

@@ -113,7 +113,7 @@ def test_bad_config(kind: str, changes: Any, pattern: str, capsys: Any, tmp_path
 
 
 OPTIONS = [
-    ([], 1, r"give a mode"),
+    (["-s", "0"], 1, r"give a mode"),
     (["-m", "seral"], 1, r"'seral'.*'serial'"),
     (["-m", "parallel"], 1, r"-c FILE"),
     (["-m", "parallel", "-e", "cartpole"], 1, r"-c FILE"),

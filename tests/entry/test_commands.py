@@ -1,0 +1,127 @@
+"""The commands for people: `ding train`, `eval`, `list`, `help`, called in process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ding.entry.cli import main
+from ding.entry.overrides import parsed
+from entry.configs import config_file
+
+TINY = [
+    "learn.batch_size=16",
+    "env.collector_env_num=2",
+    "env.evaluator_env_num=1",
+    "env.n_evaluator_episode=1",
+    "model.encoder_hidden_size_list=[8]",
+]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def result_of(directory: str) -> dict[str, Any]:
+    return json.loads((Path(directory) / "result.json").read_text())
+
+
+def config_of(directory: str) -> dict[str, Any]:
+    from ding.config import read_config
+
+    return read_config(Path(directory) / "total_config.py")[0]
+
+
+def test_overview_shows_commands_first_in_80_columns(capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([]) == 0
+    alone = capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert text.startswith(alone)
+    assert text.index("  train ") < text.index("-m MODE") < text.index("--coordinator-host")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_train_takes_overrides_and_names_the_run_after_the_seed(capsys: Any) -> None:
+    argv = ["train", "CartPole-v1", "dqn", *TINY, "--steps", "1e2", "-s", "3"]
+    assert main([*argv, "collect.n_sample=10"]) == 0
+    assert "training for 100 env steps" in capsys.readouterr().err
+    run = "CartPole-v1_dqn_seed3"
+    assert result_of(run)["env_step"] == 100
+    assert result_of(run)["seed"] == 3
+    cfg = config_of(run)
+    assert cfg.policy.learn.batch_size == 16
+    assert cfg.env.collector_env_num == 2
+    assert cfg.policy.collect.n_sample == 10
+
+
+def test_a_config_named_after_its_seed_is_named_after_the_seed_given() -> None:
+    from ding.entry.seeds import name_with_seed
+
+    assert name_with_seed("runs/cartpole_dqn_seed0", 3) == "runs/cartpole_dqn_seed3"
+    assert name_with_seed("cartpole_dqn", 3) == "cartpole_dqn"
+    assert name_with_seed("cartpole_dqn", 3, add=True) == "cartpole_dqn_seed3"
+
+
+def test_seeds_side_by_side(tmp_path: Path, capsys: Any) -> None:
+    config_file(tmp_path)
+    argv = ["train", "cfg.py", "--steps", "24", "--seeds", "2", "--jobs", "2"]
+    assert main(argv) == 0
+    assert "2 seeds, 0 reached the goal" in capsys.readouterr().out
+    assert [result_of(f"run/seed{k}")["seed"] for k in (0, 1)] == [0, 1]
+    assert json.loads(Path("run/summary.json").read_text())["seeds"] == [0, 1]
+
+
+def test_eval_reports_what_the_agent_reaches(tmp_path: Path, capsys: Any) -> None:
+    import ding
+
+    config_file(tmp_path)
+    assert main(["train", "cfg.py", "--steps", "16", "--exp-name", "run"]) == 0
+    capsys.readouterr()
+    assert main(["eval", "run", "--episodes", "3", "--seed", "5"]) == 0
+    returns = ding.load("run").evaluate(episodes=3, seed=5)
+    assert f"3 episodes: return mean {returns.mean():.2f}" in capsys.readouterr().out
+    assert main(["list", "runs"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[:3] == ["run", "dqn", "16"]
+
+
+def test_overrides_are_python_literals() -> None:
+    words = ["a.b=1", "c=0.5", "d=[8, 8]", "e=true", "f=none", "g=abc", "h='1'", "i=-inf", "j=x=y"]
+    assert parsed(words) == {
+        "a.b": 1,
+        "c": 0.5,
+        "d": [8, 8],
+        "e": True,
+        "f": None,
+        "g": "abc",
+        "h": "1",
+        "i": -float("inf"),
+        "j": "x=y",
+    }
+
+
+def test_lists(capsys: Any) -> None:
+    assert main(["list", "policies", "rainbow"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[:3] == ["rainbow", "off", "discrete"]
+    assert main(["list", "configs", "cartpole_no_velocity"]) == 0
+    rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert rows == [["cartpole_no_velocity", "ppo_recurrent"], ["cartpole_no_velocity", "r2d2"]]
+    assert main(["list", "envs", "CartPole-v1"]) == 0
+    assert "at most 500 steps, solved at 475" in capsys.readouterr().out
+
+
+def test_help_of_a_policy_has_every_setting(capsys: Any) -> None:
+    assert main(["help", "ppo"]) == 0
+    text = capsys.readouterr().out
+    for key in ("learn.clip_ratio = 0.2", "env.stop_value = (required)", "exp_name ="):
+        assert f"  {key}" in text
+    assert main(["help", "ppo", "learn.batch_size"]) == 0
+    assert "learn.batch_size = 64" in capsys.readouterr().out
+    assert main(["help", "train"]) == 0
+    assert "--seeds N" in capsys.readouterr().out
