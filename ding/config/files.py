@@ -33,6 +33,7 @@ _EXAMPLES = {
     ),
 }
 _SECTIONS = tuple(_EXAMPLES)
+_WIDTH = 80
 
 
 def read_config(path: str | Path) -> tuple[EasyDict, EasyDict]:
@@ -78,7 +79,7 @@ def save_config(
     if save_formatted:
         file = Path(path)
         formatted = file.with_name(f"formatted_{file.stem}.py")
-        _write(formatted, config_text(cfg, formatted=True))
+        _write(formatted, config_text(cfg, width=0))
 
 
 def save_config_py(cfg: Mapping[str, Any], path: str | Path) -> None:
@@ -90,10 +91,10 @@ def save_config_yaml(cfg: Mapping[str, Any], path: str | Path) -> None:
     _write(path, yaml.safe_dump(PlainData().of(_sections_of(cfg)), sort_keys=False))
 
 
-def config_text(cfg: Mapping[str, Any], *, formatted: bool = False) -> str:
-    """The text of a Python config file."""
+def config_text(cfg: Mapping[str, Any], *, width: int = _WIDTH) -> str:
+    """The text of a Python config file; sections that fit into `width` are on one line."""
     sections = PlainData().of(_sections_of(cfg))
-    lines = [f"{name} = {to_python(value, formatted)}" for name, value in sections.items()]
+    lines = [f"{name} = {to_python(v, True, width=width)}" for name, v in sections.items()]
     return "\n".join(lines) + "\n"
 
 

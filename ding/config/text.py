@@ -63,23 +63,30 @@ def _fix(value: Any) -> str:
     )
 
 
-def to_python(value: Any, formatted: bool = False, indent: str = "") -> str:
-    """Source of plain data: on one line, or formatted one key a line."""
+def to_python(value: Any, formatted: bool = False, indent: str = "", *, width: int = 0) -> str:
+    """Source of plain data: on one line, or formatted one key a line.
+
+    Formatted, a section that fits into `width` stays on one line.
+    """
     if isinstance(value, dict) and value:
+        flat = "{" + ", ".join(f"{key!r}: {to_python(v)}" for key, v in value.items()) + "}"
+        if not formatted or len(indent) + len(flat) <= width:
+            return flat
         deeper = indent + "    "
-        items = [f"{key!r}: {to_python(v, formatted, deeper)}" for key, v in value.items()]
-        if not formatted:
-            return "{" + ", ".join(items) + "}"
-        return "{\n" + "".join(f"{deeper}{item},\n" for item in items) + indent + "}"
+        lines = [
+            f"{deeper}{key!r}: {to_python(v, formatted, deeper, width=width)},\n"
+            for key, v in value.items()
+        ]
+        return "{\n" + "".join(lines) + indent + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(_items(value, formatted, indent)) + "]"
+        return "[" + ", ".join(_items(value, formatted, indent, width)) + "]"
     if isinstance(value, tuple):
         comma = "," if len(value) == 1 else ""
-        return "(" + ", ".join(_items(value, formatted, indent)) + comma + ")"
+        return "(" + ", ".join(_items(value, formatted, indent, width)) + comma + ")"
     if isinstance(value, float) and not math.isfinite(value):
         return f"float('{value}')"
     return repr(value)
 
 
-def _items(values: Any, formatted: bool, indent: str) -> Iterator[str]:
-    return (to_python(value, formatted, indent) for value in values)
+def _items(values: Any, formatted: bool, indent: str, width: int) -> Iterator[str]:
+    return (to_python(value, formatted, indent, width=width) for value in values)

@@ -190,12 +190,16 @@ def _limits(args: argparse.Namespace) -> Any:
 
 
 def _train(args: argparse.Namespace) -> int:
-    from ding.entry.seeds import train_one
+    from ding.config import override
+    from ding.entry.seeds import name_with_seed, train_one
 
     configs, limits = _configs(args), _limits(args)
     seeds = args.seed or [configs[0].get("seed", 0)]
     if len(seeds) > 1:
         return _train_seeds(args, configs, limits)
+    if args.seed and not args.exp_name and "exp_name" in configs[0]:
+        name = name_with_seed(configs[0]["exp_name"], seeds[0])
+        configs[0] = override(configs[0], {"exp_name": name})
     result = train_one(configs, seeds[0], limits, args.resume, args.mode)
     return 130 if result["interrupted"] else 0
 
@@ -226,7 +230,8 @@ def _eval(args: argparse.Namespace) -> int:
 
     configs = _configs(args)
     for seed in args.seed or [configs[0].get("seed", 0)]:
-        result = evaluate(configs, seed, load_path=args.load_path, replay_path=args.replay_path)
+        own = [_of_seed(configs[0], seed, args), *configs[1:]]
+        result = evaluate(own, seed, load_path=args.load_path, replay_path=args.replay_path)
         returns = np.asarray(result.reward)
         _say(
             f"seed {seed}: {len(returns)} episodes, return mean {returns.mean():.2f}, "
@@ -238,6 +243,16 @@ def _eval(args: argparse.Namespace) -> int:
         if args.replay_path:
             _say(f"videos in {args.replay_path}", sys.stdout)
     return 0
+
+
+def _of_seed(main: Any, seed: int, args: argparse.Namespace) -> Any:
+    """The config of the run of this seed, if there is one; else as it is."""
+    from ding.config import override
+    from ding.entry.seeds import name_with_seed
+
+    name = name_with_seed(main.get("exp_name", ""), seed)
+    own = args.seed and not args.exp_name and Path(name).is_dir()
+    return override(main, {"exp_name": name}) if own else main
 
 
 def _replay(args: argparse.Namespace) -> int:

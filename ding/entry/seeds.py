@@ -24,8 +24,10 @@ from ding.parallel.checkpointing import MANIFEST
 from ding.pipeline.report import draw_curves, summary
 from ding.pipeline.run import ConfigLike, Run, read_input
 from ding.pipeline.state import STATE_NAME
+from ding.policy.bc import BehaviourCloningPolicy
 from ding.utils.errors import DingError
 from ding.utils.limits import Limits
+from ding.utils.registry import POLICY_REGISTRY, policy_name
 
 
 def train_one(
@@ -48,6 +50,14 @@ def train_one(
             check_has_reward_model(run.cfg)
         check_collects(run)
         return train(run)
+
+
+def mode_of(directory: Path, create: Any) -> str:
+    """The mode that a run was trained in."""
+    if (directory / "ckpt" / MANIFEST).is_file():
+        return "parallel"
+    cls = POLICY_REGISTRY.get(policy_name(create["policy"]))
+    return "serial_bc" if issubclass(cls, BehaviourCloningPolicy) else "serial"
 
 
 def train_seeds(

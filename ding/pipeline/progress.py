@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from ding.utils.limits import Limits
@@ -14,6 +15,8 @@ from ding.utils.log import WorkerLog
 _TERMINAL_SECONDS, _PLAIN_SECONDS = 0.2, 10.0
 # Runs without a limit are over when the stop value is reached, and nobody knows when that is.
 _TOO_LONG_TO_TELL = 100 * 3600.0
+_NO_LIMIT = 10**10
+_LEAST_NAME = 8
 
 
 class Progress:
@@ -42,26 +45,37 @@ class Progress:
             self._base = (now, env_step, train_iter)
         if now - self._shown >= self._every:
             self._shown = now
-            line = self._line(now, env_step, train_iter)
-            self._write(f"{line}  {note}" if note else line)
+            self._write(self._line(now, env_step, train_iter, note))
 
-    def _line(self, now: float, env_step: int, train_iter: int) -> str:
+    def _line(self, now: float, env_step: int, train_iter: int, note: str = "") -> str:
         assert self._base is not None
         seconds = max(now - self._base[0], 1e-9)
+        returns = ""
+        if self._return is not None and self._best is not None:
+            returns = f"return {self._return:.1f} (best {self._best:.1f})"
+        speed = f"{(env_step - self._base[1]) / seconds:,.0f} steps/s"
+        left = self._time_left(seconds, env_step, train_iter)
+        steps, updates = self._limits.env_step, self._limits.train_iter
+        if self._live:
+            short = f"{_of(env_step, steps)} steps"
+            if steps >= _NO_LIMIT > updates:
+                short = f"{_of(train_iter, updates)} updates"
+            return _fitted(self._name, [short, returns, speed, left and f"{left} left", note])
         parts = [
             self._name,
-            f"env steps {_of(env_step, self._limits.env_step)}",
-            f"updates {_of(train_iter, self._limits.train_iter)}",
+            f"env steps {_of(env_step, steps)}",
+            f"updates {_of(train_iter, updates)}",
+            *(returns, speed, left and f"at most {left} left", note),
         ]
-        if self._return is not None and self._best is not None:
-            parts.append(f"return {self._return:.1f} (best {self._best:.1f})")
-        parts.append(f"{(env_step - self._base[1]) / seconds:,.0f} steps/s")
-        done = self._limits.fraction(train_iter, env_step)
+        return "  ".join(part for part in parts if part)
+
+    def _time_left(self, seconds: float, env_step: int, train_iter: int) -> str:
+        """Time to the limit at the speed so far; empty where nobody can tell."""
+        assert self._base is not None
+        done = min(self._limits.fraction(train_iter, env_step), 1.0)
         before = self._limits.fraction(self._base[2], self._base[1])
         left = seconds * (1 - done) / (done - before) if done > before else math.inf
-        if left < _TOO_LONG_TO_TELL:
-            parts.append(f"at most {_clock(left)} left")
-        return "  ".join(parts)
+        return _clock(left) if left < _TOO_LONG_TO_TELL else ""
 
     def _write(self, line: str) -> None:
         self._stream.write(f"\r\x1b[K{line}" if self._live else line + "\n")
@@ -98,7 +112,19 @@ class Scalars:
 
 
 def _of(n: int, limit: int) -> str:
-    return f"{n:,}" if limit >= 10**10 else f"{n:,}/{limit:,}"
+    return f"{n:,}" if limit >= _NO_LIMIT else f"{n:,}/{limit:,}"
+
+
+def _fitted(name: str, parts: Sequence[str]) -> str:
+    """A line that leaves the last column free: parts go from the end, the name from its front."""
+    most = shutil.get_terminal_size().columns - 1
+    shown = [part for part in parts if part]
+    while len(shown) > 1 and _LEAST_NAME + len("  ".join(["", *shown])) > most:
+        shown.pop()
+    room = most - len("  ".join(["", *shown]))
+    if len(name) > room:
+        name = f"...{name[-(room - 3) :]}" if room >= _LEAST_NAME else ""
+    return "  ".join([name, *shown])[:most]
 
 
 def _clock(seconds: float) -> str:

@@ -150,6 +150,24 @@ def test_eval_saves_videos(tmp_path: Path) -> None:
     assert list((tmp_path / "videos").rglob("*.*"))
 
 
+def test_one_seed_names_the_run(tmp_path: Path, capsys: Any) -> None:
+    config_file(tmp_path, changes={"exp_name": "run_seed0"})
+    argv = ["-m", "serial", "-c", "cfg.py", "--train-iter", "2"]
+    assert main([*argv, "-s", "3"]) == 0
+    assert result_of("run_seed3")["seed"] == 3
+    assert main(argv) == 0
+    assert main([*argv, "-s", "4", "--exp-name", "mine_seed0"]) == 0
+    assert sorted(p.name for p in tmp_path.iterdir() if p.is_dir()) == [
+        *("mine_seed0", "run_seed0", "run_seed3"),
+    ]
+    # Evaluated is the run of this seed, or the one of the config where there is none.
+    for seed in ("3", "5"):
+        assert main(["-m", "eval", "-c", "cfg.py", "-s", seed]) == 0
+    (tmp_path / "run_seed3" / "ckpt" / "ckpt_best.pth.tar").unlink()
+    assert main(["-m", "eval", "-c", "cfg.py", "-s", "3"]) == 1
+    assert "run_seed3" in capsys.readouterr().err
+
+
 def test_own_model(tmp_path: Path) -> None:
     import torch
     from torch import nn
@@ -204,24 +222,59 @@ class Stream:
         pass
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_progress(terminal: bool, monkeypatch: Any) -> None:
+def shown(stream: Any, monkeypatch: Any, name: str = "run") -> str:
+    """What is shown of 200 of 1,000 steps after 20 seconds."""
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    stream: Any = Stream(terminal)
-    progress = Progress("run", Limits(env_step=1000), stream)
+    progress = Progress(name, Limits(env_step=1000), stream)
     progress.update(0, 0)
     now = 20.0
     progress.evaluated(12.34, 15.0)
     progress.update(200, 10)
     line = stream.text
-    for word in ("env steps 200/1,000", "updates 10", "return 12.3 (best 15.0)", "10 steps/s"):
-        assert word in line
-    assert "at most 1:20 left" in line
-    assert line.startswith("\r") is terminal
-    assert line.endswith("\n") is not terminal
     progress.message("bye")
     assert stream.text.endswith("bye\n")
+    return line
+
+
+def test_progress_in_plain_lines(monkeypatch: Any) -> None:
+    line = shown(Stream(terminal=False), monkeypatch)
+    assert line == (
+        "run  env steps 200/1,000  updates 10  return 12.3 (best 15.0)  10 steps/s  "
+        "at most 1:20 left\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "name", "wanted"),
+    [
+        (80, "run", "run  200/1,000 steps  return 12.3 (best 15.0)  10 steps/s  1:20 left"),
+        (
+            80,
+            "runs/CartPole-v1_ppo_seed0",
+            "...1_ppo_seed0  200/1,000 steps  return 12.3 (best 15.0)  10 steps/s  1:20 left",
+        ),
+        (40, "a_run_name", "a_run_name  200/1,000 steps"),
+    ],
+)
+def test_progress_is_one_line_of_the_terminal(
+    columns: int, name: str, wanted: str, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    line = shown(Stream(terminal=True), monkeypatch, name)
+    assert line == f"\r\x1b[K{wanted}"
+    assert len(wanted) < columns
+
+
+def test_time_left_is_never_negative(monkeypatch: Any) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stream: Any = Stream(terminal=False)
+    progress = Progress("run", Limits(env_step=100), stream)
+    progress.update(0, 0)
+    now = 20.0
+    progress.update(150, 10)
+    assert "at most 0:00 left" in stream.text
 
 
 def test_progress_without_a_limit_tells_no_time(monkeypatch: Any) -> None:

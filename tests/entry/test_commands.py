@@ -125,3 +125,122 @@ def test_help_of_a_policy_has_every_setting(capsys: Any) -> None:
     assert "learn.batch_size = 64" in capsys.readouterr().out
     assert main(["help", "train"]) == 0
     assert "--seeds N" in capsys.readouterr().out
+
+
+def test_a_run_is_resumed_drawn_exported_and_played(tmp_path: Path, capsys: Any) -> None:
+    import ding
+
+    config_file(tmp_path)
+    assert main(["train", "cfg.py", "--steps", "16", "--exp-name", "run"]) == 0
+    assert main(["resume", "run", "--steps", "40"]) == 0
+    assert result_of("run")["env_step"] == 40
+    assert main(["plot", "run", "-o", "curve.png"]) == 0
+    assert Path("curve.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["export", "run", "policy.ding"]) == 0
+    whole, best = ding.load("policy.ding"), ding.load("run")
+    assert whole.evaluate(episodes=2).tolist() == best.evaluate(episodes=2).tolist()
+    assert "after 40 env steps" in capsys.readouterr().out
+
+
+def test_videos_are_as_many_as_asked_for(tmp_path: Path, capsys: Any) -> None:
+    pytest.importorskip("imageio_ffmpeg")
+    pytest.importorskip("pygame")
+    config_file(tmp_path)
+    assert main(["train", "cfg.py", "--steps", "16", "--exp-name", "run"]) == 0
+    assert main(["eval", "run", "--episodes", "3", "--video", "2"]) == 0
+    assert len(list(Path("run/videos").glob("*.mp4"))) == 2
+    assert "3 episodes" in capsys.readouterr().out
+
+
+def test_config_shows_what_was_set_explains_and_compares(tmp_path: Path, capsys: Any) -> None:
+    config_file(tmp_path)
+    config_file(tmp_path, changes={"policy.learn.batch_size": 32}, name="other.py")
+    assert main(["config", "cfg.py"]) == 0
+    shown = capsys.readouterr().out
+    assert "policy.learn.batch_size = 16" in shown
+    assert "policy.discount_factor" not in shown
+    assert main(["config", "cfg.py", "--explain", "learn.batch_size"]) == 0
+    assert capsys.readouterr().out.startswith("16 (user)")
+    assert main(["config", "cfg.py", "--diff", "other.py"]) == 0
+    assert capsys.readouterr().out == "policy.learn.batch_size: 16 -> 32\n"
+
+
+ENVS = """
+import gymnasium as gym
+import numpy as np
+
+class Good(gym.Env):
+    observation_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gym.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self.observe(), {}
+
+    def observe(self):
+        return self.np_random.uniform(-1, 1, 2).astype(np.float32)
+
+    def step(self, action):
+        self.steps += 1
+        return self.observe(), 0.5, self.steps == 10, False, {}
+
+class Outside(Good):
+    def observe(self):
+        return np.full(2, 1e20, np.float32)
+
+class Unseeded(Good):
+    def observe(self):
+        return np.random.default_rng().uniform(-1, 1, 2).astype(np.float32)
+
+class FormerReset(Good):
+    def reset(self, **options):
+        return super().reset(**options)[0]
+
+class FormerStep(Good):
+    def step(self, action):
+        obs, reward, end, _, info = super().step(action)
+        return obs, reward, end, info
+
+class NaN(Good):
+    def observe(self):
+        return np.full(2, np.nan, np.float32)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("Good", 0, ["returns       5 to 5, mean 5", "10 to 10 steps", "nothing wrong"]),
+        ("Outside", 1, ["holds 1e+20, outside its space"]),
+        ("Unseeded", 1, ["no run can be repeated"]),
+        ("FormerReset", 1, ["must return (obs, info)", "former Gym"]),
+        ("FormerStep", 1, ["it returned 4 values"]),
+        ("NaN", 1, ["obs is NaN"]),
+        ("Goood", 1, ["did you mean 'Good'?"]),
+    ],
+)
+def test_check_says_what_is_wrong_with_an_env(
+    name: str, code: int, words: list[str], tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "checked_envs.py").write_text(ENVS)
+    assert main(["check", f"checked_envs:{name}"]) == code
+    text = "".join(capsys.readouterr())
+    for word in words:
+        assert word in text
+
+
+def test_an_own_env_is_trained_in(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "trained_envs.py").write_text(ENVS)
+    argv = ["train", "trained_envs:Good", "dqn", *TINY, "collect.n_sample=10"]
+    assert main([*argv, "--steps", "20"]) == 0
+    assert result_of("Good_dqn_seed0")["eval_value"] == 5
+
+
+def test_doctor_says_what_is_there(capsys: Any) -> None:
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "ok  torch " in text
+    assert text.endswith("all that is needed is there\n")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import textwrap
 from typing import Any
 
 from ding.entry.commands import table
+from ding.entry.commands.options import cut, terminal_width
 from ding.entry.commands.table import Say
 from ding.utils.errors import DingError, UsageError, nearest
 
@@ -49,8 +49,8 @@ def _settings(policy: str, key: str | None) -> str:
     return "\n".join(_entry(path, leaf, whole=True) for path, leaf in wanted.items())
 
 
-def leaves_of(policy: str) -> dict[str, Any]:
-    """Every setting of a run with this policy, by the path that the command line takes."""
+def leaves_of(policy: str, *, relative: bool = True) -> dict[str, Any]:
+    """Every setting of a run with this policy; `relative`: the policy's own without `policy.`."""
     from ding.config.layout import layout
     from ding.config.parts import classes_of
     from ding.config.schema import ABSENT, Leaf
@@ -60,7 +60,7 @@ def leaves_of(policy: str) -> dict[str, Any]:
     found = {path: leaf for path, leaf in schema.items() if isinstance(leaf, Leaf)}
     hidden = ("type", "import_names")
     return {
-        path.removeprefix("policy."): leaf
+        path.removeprefix("policy." if relative else ""): leaf
         for path, leaf in sorted(found.items(), key=lambda item: _order(item[0]))
         if path != "seed" and not (leaf.default is ABSENT and path.rpartition(".")[2] in hidden)
     }
@@ -73,16 +73,18 @@ def _order(path: str) -> tuple[bool, int, str]:
 
 def _entry(path: str, leaf: Any, whole: bool = False) -> str:
     head = f"  {path} = {_default(leaf)}"
-    width = max(shutil.get_terminal_size().columns, 40)
+    width = terminal_width()
     if not leaf.doc and not whole:
-        return _cut(head, width)
-    lines = [_cut(head, width)]
+        return cut(head, width)
+    lines = [cut(head, width)]
     said = [leaf.doc] if leaf.doc else []
     if whole:
         said.append(f"Type: {_type(leaf)}.")
         said += [f"Declared by {leaf.owner}."] if leaf.owner else []
     text = " ".join(part if part.endswith(".") else f"{part}." for part in said)
-    lines += textwrap.wrap(text, width, initial_indent="      ", subsequent_indent="      ")
+    lines += textwrap.wrap(
+        text, min(width, 100), initial_indent="      ", subsequent_indent="      "
+    )
     return "\n".join(lines)
 
 
@@ -98,7 +100,3 @@ def _type(leaf: Any) -> str:
     from ding.config.values import describe, describe_like
 
     return describe_like(leaf.default) if leaf.hint is None else describe(leaf.hint)
-
-
-def _cut(line: str, most: int) -> str:
-    return line if len(line) <= most else line[: most - 3] + "..."

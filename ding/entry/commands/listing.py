@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
@@ -12,7 +11,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from ding.entry.commands.options import import_from_here
+from ding.entry.commands.options import cut, import_from_here, terminal_width
 from ding.entry.commands.table import Say
 from ding.utils.errors import DingError, UsageError, nearest
 
@@ -50,17 +49,13 @@ def run(args: argparse.Namespace, say: Say) -> int:
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Rows in columns, in a terminal cut to its width."""
-    most = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10**6
+    most = terminal_width()
     widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)]
-        lines.append(_cut("".join(cells).rstrip(), most))
+        lines.append(cut("".join(cells).rstrip(), most))
     return "\n".join(lines)
-
-
-def _cut(line: str, most: int) -> str:
-    return line if len(line) <= most else line[: most - 3] + "..."
 
 
 def _has(row: Iterable[str], word: str | None) -> bool:

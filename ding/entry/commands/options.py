@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+from ding.utils.errors import DingError, nearest
 
 
 def count(text: str) -> int:
@@ -36,6 +41,37 @@ def import_from_here() -> None:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)
+
+
+def is_place(text: str) -> bool:
+    """Whether it has the form module:name."""
+    return ":" in text and not Path(text).exists()
+
+
+def object_at(place: str) -> Any:
+    """The class or function at module:name."""
+    module_name, _, name = place.partition(":")
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise DingError(
+            f"'{place}': cannot import '{module_name}': {error}; modules are looked for in this "
+            "directory and among the installed ones"
+        ) from error
+    if not hasattr(module, name):
+        own = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]
+        raise DingError(f"'{place}': {module_name} has no '{name}'{nearest(name, own)}")
+    return getattr(module, name)
+
+
+def cut(line: str, most: int) -> str:
+    """The line, or its beginning that fits."""
+    return line if len(line) <= most else line[: most - 3] + "..."
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; without one there is no limit."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10**6
 
 
 def _number(text: str) -> float:

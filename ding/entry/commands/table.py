@@ -36,6 +36,30 @@ COMMANDS = {
         "ding eval RUN [options]",
         "ding eval CartPole-v1_ppo_seed0 --episodes 20 --video 3",
     ),
+    "play": Command(
+        "playing",
+        "watch a trained policy, on the screen or as videos",
+        "ding play RUN [options]",
+        "ding play CartPole-v1_ppo_seed0",
+    ),
+    "resume": Command(
+        "resuming",
+        "go on with a run that was stopped",
+        "ding resume RUN [--steps N]",
+        "ding resume CartPole-v1_ppo_seed0",
+    ),
+    "export": Command(
+        "exporting",
+        "write a trained policy as one file",
+        "ding export RUN FILE",
+        "ding export CartPole-v1_ppo_seed0 policy.onnx",
+    ),
+    "plot": Command(
+        "plotting",
+        "draw the learning curves of runs",
+        "ding plot RUN [RUN ...] [-o FILE]",
+        "ding plot CartPole-v1_ppo CartPole-v1_dqn -o compared.png",
+    ),
     "list": Command(
         "listing",
         "list policies, envs, configs of the zoo, or runs",
@@ -47,6 +71,24 @@ COMMANDS = {
         "explain a command, a policy or one of its settings",
         "ding help [COMMAND | POLICY [KEY]]",
         "ding help ppo learn.batch_size",
+    ),
+    "config": Command(
+        "configs",
+        "show, explain or compare configs",
+        "ding config RUN | FILE [--explain KEY | --diff OTHER | --all]",
+        "ding config CartPole-v1_ppo_seed0 --explain policy.learn",
+    ),
+    "check": Command(
+        "checking",
+        "try an env, and say what is wrong with it",
+        "ding check module:Class | ID | FILE [options]",
+        "ding check myenv:MyEnv --episodes 5",
+    ),
+    "doctor": Command(
+        "doctor",
+        "look at the installation and the machine",
+        "ding doctor",
+        "ding doctor",
     ),
 }
 """First word of a command line to what it calls."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ding.entry.commands.options import count, import_from_here, whole
+from ding.entry.commands.options import count, import_from_here, is_place, object_at, whole
 from ding.entry.commands.table import Say, show
 from ding.entry.overrides import absolute, parsed, with_overrides
-from ding.utils.errors import DingError, UsageError, nearest
+from ding.utils.errors import UsageError
 
 _FILES = (".py", ".yaml", ".yml")
 
@@ -47,7 +46,7 @@ class Order:
         from ding.entry.train import configs_of
 
         import_from_here()
-        env = _class_at(self.env) if _is_place(self.env) else self.env
+        env = object_at(self.env) if is_place(self.env) else self.env
         main, create, make_env = configs_of(env, self.policy, self.steps, say)
         given = absolute(self.overrides)
         return (*with_overrides(main, create, given, "command line"), make_env)
@@ -123,22 +122,3 @@ def train_seed(
     main = override(main, {"exp_name": str(directory)})
     run = train_configs(main, create, order.steps, seed, make_env=make_env, resume=resume)
     return run.result
-
-
-def _is_place(env: str) -> bool:
-    return ":" in env and not Path(env).exists()
-
-
-def _class_at(place: str) -> Any:
-    module_name, _, name = place.partition(":")
-    try:
-        module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise DingError(
-            f"'{place}': cannot import '{module_name}': {error}; modules are looked for in this "
-            "directory and among the installed ones"
-        ) from error
-    if not hasattr(module, name):
-        own = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]
-        raise DingError(f"'{place}': {module_name} has no '{name}'{nearest(name, own)}")
-    return getattr(module, name)
