@@ -52,7 +52,7 @@ def compile_config(  # noqa: PLR0913  (the established signature)
     env: Any = None,
     reward_model: Any = None,
     world_model: Any = None,
-    seed: int = 0,
+    seed: int | None = None,
     auto: bool = False,
     create_cfg: Mapping[str, Any] | None = None,
     save_cfg: bool = True,
@@ -63,6 +63,7 @@ def compile_config(  # noqa: PLR0913  (the established signature)
 
     Classes of the parts are passed in or, with `auto`, taken from the registries by the types in
     `create_cfg`; a part left None is the usual one (BaseLearner, InteractionSerialEvaluator, ...).
+    Without a `seed` it is the config's own, or 0.
     """
     if not isinstance(cfg, Mapping):
         raise ConfigError(f"main_config must be a dict, got {type(cfg).__name__}")
@@ -96,7 +97,9 @@ def compile_config(  # noqa: PLR0913  (the established signature)
     return result
 
 
-def _with_seed(main: dict[str, Any], seed: int) -> dict[str, Any]:
+def _with_seed(main: dict[str, Any], seed: int | None) -> dict[str, Any]:
+    if seed is None:
+        return {"seed": 0} | main
     if main.get("seed", seed) != seed:
         logger.warning("seed=%s in the config gives way to seed=%s", main["seed"], seed)
     return main | {"seed": seed}
@@ -143,13 +146,17 @@ def save_compiled(
 def _made_dir(name: str, renew: bool) -> str:
     """Make the directory and return its name; with `renew` it is always a new one."""
     stamped = f"{name}_{datetime.now():%y%m%d_%H%M%S}"
+    if Path(name).is_file():
+        raise ConfigError(f"exp_name '{name}' is a file, not a directory: choose another name")
     names = iter([name, stamped, *(f"{stamped}_{i}" for i in range(1, 1000))])
     for candidate in names:
         try:
             Path(candidate).mkdir(parents=True, exist_ok=not renew)
         except FileExistsError:
-            if not renew:
-                raise ConfigError(f"exp_name '{name}' is a file, not a directory") from None
+            continue
+        except OSError as error:
+            reason = f"{error.strerror} ({error.filename})"
+            raise ConfigError(f"exp_name '{name}': cannot make this directory: {reason}") from error
         else:
             return candidate
     raise ConfigError(f"could not make a new directory for exp_name '{name}'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from ding.config.parts import types_with
@@ -23,6 +24,25 @@ from ding.config.schema import (
 from ding.config.tree import MISSING, join, lookup, misfit_error, plain_dict, put, section, short
 from ding.config.values import plain_scalar
 from ding.utils.errors import ConfigError, nearest
+
+_ELSEWHERE_CALLED = {
+    "buffer_size": "other.replay_buffer.replay_buffer_size",
+    "clip_range": "learn.clip_ratio",
+    "ent_coef": "learn.entropy_weight",
+    "gamma": "discount_factor",
+    "gradient_steps": "learn.update_per_collect",
+    "learning_starts": "random_collect_size",
+    "lr": "learn.learning_rate",
+    "max_grad_norm": "learn.grad_clip_value",
+    "n_epochs": "learn.epoch_per_collect",
+    "n_steps": "collect.n_sample",
+    "normalize_advantage": "learn.adv_norm",
+    "target_update_interval": "learn.target_update_freq",
+    "tau": "learn.target_theta",
+    "train_freq": "collect.n_sample",
+    "vf_coef": "learn.value_weight",
+}
+"""Names of the same settings in other libraries, to the path in the policy section."""
 
 
 class Origin(NamedTuple):
@@ -117,12 +137,22 @@ class _Merge:
                 f"{' or '.join(map(repr, types))}; the type chosen here has no such key"
             )
         siblings = {p.rpartition(".")[2] for p in self.schema if p and p.rpartition(".")[0] == path}
-        hint = nearest(key, siblings)
         declared = [p for p, entry in self.schema.items() if isinstance(entry, Leaf)]
-        elsewhere = [p for p in declared if f".{p}".endswith(f".{key}")]
-        if "did you mean" not in hint and elsewhere:
-            hint = f"; did you mean '{elsewhere[0]}'?"
+        hint = _hint(str(key), siblings, declared)
         return ConfigError(f"unknown config key '{where}' (= {short(value)}){hint}")
+
+
+def _hint(key: str, siblings: set[str], declared: list[str]) -> str:
+    """The same setting by its name elsewhere, a near name beside it, or one in another section."""
+    known = f"policy.{_ELSEWHERE_CALLED.get(key)}"
+    hint = nearest(key, siblings)
+    if known not in declared and "did you mean" in hint:
+        return hint
+    names = get_close_matches(key, {p.rpartition(".")[2] for p in declared}, 1, 0.8)
+    others = [p for p in declared if f".{p}".endswith(f".{key}")]
+    others += [p for p in declared if p.rpartition(".")[2] in names]
+    found = [known] if known in declared else others
+    return f"; did you mean '{found[0]}'?" if found else hint
 
 
 def _plain_item(key: Any, value: Any, path: str) -> tuple[str, Any]:

@@ -26,7 +26,7 @@ _BY_EPISODES = 10
 
 def serial_pipeline_bc(
     input_cfg: ConfigLike,
-    seed: int = 0,
+    seed: int | None = None,
     data_path: str | Path | Demonstrations | None = None,
     model: nn.Module | None = None,
     max_iter: float = 1e6,

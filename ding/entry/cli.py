@@ -13,6 +13,7 @@ from ding.entry import cli_demo, cli_dist
 from ding.entry.commands import table
 from ding.entry.commands.options import count, import_from_here, seconds
 from ding.utils.errors import DingError, UsageError, nearest
+from ding.utils.files import check_can_write
 
 MODES = (
     *("serial", "serial_onpolicy", "serial_reward_model", "serial_bc"),
@@ -66,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="go on with the newest run of this name, or with the run in DIR",
     )
-    p.add_argument("file", nargs="?", metavar="FILE", help="with -m replay: flight file of an env")
+    p.add_argument("file", nargs="*", metavar="FILE", help="with -m replay: flight file of an env")
     p.add_argument("--timeout", type=seconds, metavar="S", help="with -m replay: limit of a step")
     p.add_argument(
         "--trust", action="store_true", help="with -m replay: run code that the file names"
@@ -116,6 +117,7 @@ def _dispatch(args: argparse.Namespace) -> int:
 
 
 def _check_options(args: argparse.Namespace) -> None:
+    args.file = _one_file(args.file, args.seed)
     args.mode = _checked_mode(args.mode, resumed=isinstance(args.resume, str))
     _check_platform(args)
     if args.config and (args.env or args.policy):
@@ -127,6 +129,15 @@ def _check_options(args: argparse.Namespace) -> None:
     for name in _IDLE.get(args.mode, _REPLAY_ONLY):
         if getattr(args, name):
             raise DingError(f"--{name.replace('_', '-')} has no effect with -m {args.mode}")
+
+
+def _one_file(words: list[str], seeds: list[int] | None) -> str | None:
+    if seeds and words and all(word.isdigit() for word in words):
+        several = " ".join(f"-s {seed}" for seed in (*seeds, *words))
+        raise UsageError(f"-s {seeds[0]} {' '.join(words)}: repeat the option: {several}")
+    if len(words) > 1:
+        raise UsageError(f"'{words[1]}': one FILE at most goes without an option")
+    return words[0] if words else None
 
 
 def _check_platform(args: argparse.Namespace) -> None:
@@ -173,13 +184,26 @@ def _configs(args: argparse.Namespace) -> list[Any]:
     if args.config:
         main, create, system = read_config_with_system(args.config, required=False)
     elif isinstance(args.resume, str) and not args.env:
-        main, create = read_config(Path(args.resume) / "total_config.py")
+        main, create = read_config(_config_of(args.resume))
     elif args.env and args.policy:
         main, create = predefined_config(args.env, args.policy, args.env_step, _tell)
+    elif args.mode == "eval" and args.exp_name:
+        main, create = read_config(_config_of(args.exp_name))
+    elif args.mode == "eval":
+        raise DingError("what to evaluate? give --exp-name RUN, -c FILE, or -e ENV and -p POLICY")
     else:
         raise DingError("what to train? give -c FILE, or -e ENV and -p POLICY")
     given = {"exp_name": args.exp_name, "policy.load_path": args.load_path}
     return [override(main, {k: v for k, v in given.items() if v is not None}), create, system]
+
+
+def _config_of(run: str) -> Path:
+    """Config file of a run."""
+    file = Path(run) / "total_config.py"
+    if not file.is_file():
+        what = "has no total_config.py, so it is not" if Path(run).exists() else "does not exist as"
+        raise DingError(f"'{run}' {what} the directory of a run (ding list runs shows them)")
+    return file
 
 
 def _limits(args: argparse.Namespace) -> Any:
@@ -279,6 +303,7 @@ def _profiled(args: argparse.Namespace) -> int:
     import pstats
 
     directory = Path(args.profile)
+    check_can_write(directory, "--profile")
     directory.mkdir(parents=True, exist_ok=True)
     profile = cProfile.Profile()
     try:

@@ -11,6 +11,7 @@ from torch import nn
 from ding.entry.trained import load_weights, prepared
 from ding.pipeline.assemble import EnvSetting
 from ding.pipeline.run import ConfigLike
+from ding.utils.files import check_can_write
 from ding.worker import EvalResult, create_serial_evaluator
 
 
@@ -51,6 +52,7 @@ def evaluate(
     with env:
         load_weights(policy, policy.eval_mode, state_dict, cfg, load_path)
         if replay_path is not None:
+            check_can_write(replay_path, "--replay-path")
             env.enable_save_replay(str(replay_path))
         with create_serial_evaluator(
             cfg.policy.eval.evaluator, env=env, policy=policy.eval_mode, exp_name=cfg.exp_name

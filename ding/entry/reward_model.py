@@ -18,7 +18,7 @@ from ding.utils.registry import REWARD_MODEL_REGISTRY
 
 def serial_pipeline_reward_model_offpolicy(
     input_cfg: ConfigLike,
-    seed: int = 0,
+    seed: int | None = None,
     env_setting: EnvSetting | None = None,
     model: nn.Module | None = None,
     max_train_iter: float = 10**10,
@@ -33,7 +33,7 @@ def serial_pipeline_reward_model_offpolicy(
 
 def serial_pipeline_reward_model_onpolicy(
     input_cfg: ConfigLike,
-    seed: int = 0,
+    seed: int | None = None,
     env_setting: EnvSetting | None = None,
     model: nn.Module | None = None,
     max_train_iter: float = 10**10,
@@ -47,7 +47,7 @@ def serial_pipeline_reward_model_onpolicy(
 
 
 def _trained(
-    input_cfg: ConfigLike, seed: int, limits: Limits, *, on_policy: bool, **options: Any
+    input_cfg: ConfigLike, seed: int | None, limits: Limits, *, on_policy: bool, **options: Any
 ) -> Policy:
     with Run(input_cfg, seed, limits=limits, **options) as run:
         check_has_reward_model(run.cfg)

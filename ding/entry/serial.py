@@ -29,7 +29,7 @@ def train(run: Run) -> dict[str, Any]:
 
 def serial_pipeline(  # noqa: PLR0913 (established signature)
     input_cfg: ConfigLike,
-    seed: int = 0,
+    seed: int | None = None,
     env_setting: EnvSetting | None = None,
     model: nn.Module | None = None,
     max_train_iter: float = 10**10,
@@ -39,7 +39,8 @@ def serial_pipeline(  # noqa: PLR0913 (established signature)
 ) -> Policy:
     """Train the policy that a config describes, on- or off-policy, and return it.
 
-    `resume` goes on with the newest run of the config's name, or with the run in that directory.
+    Without a `seed` it is the config's own, or 0. `resume` goes on with the newest run of the
+    config's name, or with the run in that directory.
     """
     limits = Limits(int(max_train_iter), int(max_env_step))
     with Run(
@@ -57,7 +58,7 @@ def serial_pipeline(  # noqa: PLR0913 (established signature)
 
 def serial_pipeline_onpolicy(
     input_cfg: ConfigLike,
-    seed: int = 0,
+    seed: int | None = None,
     env_setting: EnvSetting | None = None,
     model: nn.Module | None = None,
     max_train_iter: float = 10**10,

@@ -88,7 +88,7 @@ def train(
     env: EnvLike,
     policy: str | None = None,
     steps: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     callbacks: Iterable[Any] = (),
     **overrides: Any,
 ) -> TrainedRun:
@@ -109,8 +109,7 @@ def train(
 
 def goal_of(main: Any, create: Any) -> float | None:
     """The return that ends the training, if there is one; the config is checked on the way."""
-    seed = main.get("seed", 0)
-    cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+    cfg = compile_config(main, auto=True, create_cfg=create, save_cfg=False)
     goal = float(cfg.env.stop_value)
     return goal if report.is_goal(goal) else None
 
@@ -119,7 +118,7 @@ def train_configs(
     main: Any,
     create: Any,
     steps: int | None,
-    seed: int,
+    seed: int | None,
     *,
     make_env: Callable[[], Any] | None = None,
     callbacks: Iterable[Any] = (),

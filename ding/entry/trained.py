@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from ding.config import compile_config
+from ding.config import compile_config, override
 from ding.envs import get_vec_env_setting, manager_of
 from ding.pipeline.assemble import EnvSetting
 from ding.pipeline.run import ConfigLike, read_input
@@ -32,6 +32,7 @@ def prepared(
 ) -> tuple[Any, Any, Policy]:
     """Config, launched env manager and policy."""
     main, create, _ = read_input(input_cfg)
+    main = override(main, {"seed": seed})  # that of the training says nothing about these episodes
     cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
     set_pkg_seed(seed, use_cuda=cfg.policy.cuda)
     env_fn, collector_cfg, evaluator_cfg = env_setting or get_vec_env_setting(cfg.env)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -34,10 +35,23 @@ def create_env_wrapper(env: Env, cfg: str | Mapping[str, Any] | Callable[[Env], 
     if isinstance(cfg, Mapping):
         if "type" not in cfg:
             raise DingError(f"env_wrapper entry {dict(cfg)!r} lacks 'type'")
-        return class_of(ENV_WRAPPER_REGISTRY, cfg)(env, **(cfg.get("kwargs") or {}))
+        return _built(class_of(ENV_WRAPPER_REGISTRY, cfg), env, cfg)
     if not callable(cfg):
         raise DingError(f"env_wrapper entry must be a name, a dict or a callable, got {cfg!r}")
     return cfg(env)
+
+
+def _built(wrapper: Any, env: Env, cfg: Mapping[str, Any]) -> Env:
+    kwargs = cfg.get("kwargs") or {}
+    parameters = inspect.signature(wrapper).parameters
+    try:
+        inspect.signature(wrapper).bind(env, **kwargs)
+    except TypeError as error:
+        takes = ", ".join(list(parameters)[1:]) or "no options"
+        given = f"'{cfg['type']}' with kwargs {dict(kwargs)}"
+        raise DingError(f"env.env_wrapper: {given}: {error}; it takes {takes}") from error
+    wrapped: Env = wrapper(env, **kwargs)
+    return wrapped
 
 
 class NoopResetWrapper(Wrapper):

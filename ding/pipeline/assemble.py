@@ -93,7 +93,14 @@ def assemble(cfg: Any, env_setting: EnvSetting | None = None) -> Parts:
     if policy.on_policy:
         collected = CollectedBatches(relabel)
         return Parts(collected, named={**named, "draws": collected} if relabel else {})
-    buffer = create_buffer(policy.other.replay_buffer, exp_name=cfg.exp_name)
+    try:
+        buffer = create_buffer(policy.other.replay_buffer, exp_name=cfg.exp_name)
+    except MemoryError as error:
+        size = policy.other.replay_buffer.replay_buffer_size
+        raise ConfigError(
+            f"config key 'policy.other.replay_buffer.replay_buffer_size' = {size:,}: there is not "
+            "enough memory for so many samples; 100,000 to 1,000,000 are usual"
+        ) from error
     if policy.other.get("demonstrations") is None:
         return Parts(ReplayBatches.of(buffer, policy, relabel), buffer, named)
     expert = expert_buffer(cfg, env_setting)

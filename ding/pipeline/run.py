@@ -64,7 +64,7 @@ class Run:
     def __init__(  # noqa: PLR0913 (everything a run depends on)
         self,
         input_cfg: ConfigLike,
-        seed: int = 0,
+        seed: int | None = None,
         *,
         env_setting: EnvSetting | None = None,
         model: nn.Module | None = None,
@@ -79,7 +79,7 @@ class Run:
         if on_policy_only and not self.cfg.policy.on_policy:
             name = self.cfg.policy.type
             raise ConfigError(f"policy '{name}' learns off-policy; use serial_pipeline (-m serial)")
-        self.seed, self.limits = seed, limits or Limits()
+        self.seed, self.limits = self.cfg.seed, limits or Limits()
         self.callbacks = Callbacks(self, [*self.cfg.callbacks, *callbacks])
         self._env_setting = env_setting
         self.stop = False
@@ -89,7 +89,7 @@ class Run:
         self._seconds, self._started = 0.0, time.monotonic()
         self._last_saved = time.monotonic()
         self._closing = ExitStack()
-        set_pkg_seed(seed, use_cuda=self.cfg.policy.cuda)
+        set_pkg_seed(self.seed, use_cuda=self.cfg.policy.cuda)
         collector_env, evaluator_env = self._make_envs(env_setting, dynamic_seed)
         if model is None and "type" not in self.cfg.policy.model:
             fit_model_to_env(self.cfg.policy, collector_env)

@@ -197,7 +197,7 @@ def _check_kind(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
     if known is not None and kind not in known:
         raise ConfigError(
             f"policy '{name}' is for {' and '.join(known)} actions, but the env's are {kind} "
-            f"({space}){_instead(kind)}"
+            f"({space}){_instead(kind, like=name)}"
         )
     is_continuous = policy_cfg.get("continuous")
     if isinstance(is_continuous, bool) and is_continuous != (kind == "continuous"):
@@ -233,9 +233,10 @@ def _check_mask(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
     raise ConfigError(f"policy '{name}' {what}, but the env gives one{instead}")
 
 
-def _instead(kind: str, masked: bool = False) -> str:
-    """The tail of an error message: a policy that could act there."""
-    for name in (*_USUAL, *POLICY_REGISTRY.query()):
+def _instead(kind: str, masked: bool = False, like: str = "") -> str:
+    """The tail of an error message: a policy that could act there, a relative if there is one."""
+    relatives = [name for name in POLICY_REGISTRY.query() if like in name.split("_")]
+    for name in (*relatives, *_USUAL, *POLICY_REGISTRY.query()):
         cls = POLICY_REGISTRY.get(name)
         acts = kind in (getattr(cls, "action_kinds", None) or ())
         masks = getattr(cls, "keeps_to_masks", None) and kind in _MASKABLE

@@ -87,8 +87,16 @@ def _load_model(model: ActingPart, weights: dict[str, Any]) -> None:
     except RuntimeError as error:
         lines = [line.strip() for line in str(error).splitlines()]
         raise CheckpointError(
-            "the checkpoint does not fit the model of this config: " + " ".join(lines[1:4])
+            "the checkpoint does not fit the model of this config: " + _shortened(lines[1:4])
         ) from error
+
+
+def _shortened(lines: list[str]) -> str:
+    """The first of what torch complains of; other names are those of another network."""
+    if any("size mismatch" in line for line in lines):
+        return next(line for line in lines if "size mismatch" in line)
+    names = "; ".join(line if len(line) <= 120 else f"{line[:117]}..." for line in lines)
+    return f"it is of another algorithm or network ({names})"
 
 
 def _owned(value: Any) -> Any:

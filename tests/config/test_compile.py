@@ -330,3 +330,12 @@ def test_what_no_file_can_hold_is_refused_before_anything_is_written() -> None:
         run(main, save_cfg=True)
     assert list(Path().iterdir()) == []
     assert run(main).env.env_kwargs.fn is fakes.Env
+
+
+def test_a_seed_that_nobody_passes_is_the_configs_own(caplog: pytest.LogCaptureFixture) -> None:
+    config = {**main_config(), "seed": 77}
+    assert run(config, seed=None).seed == 77
+    assert run(main_config(), seed=None).seed == 0
+    assert not caplog.records
+    assert run(config, seed=3).seed == 3
+    assert "seed=77 in the config gives way to seed=3" in caplog.text

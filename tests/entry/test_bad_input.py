@@ -157,6 +157,77 @@ def test_bad_options(argv: list[str], code: int, pattern: str, capsys: Any, tmp_
     refused(argv, pattern, capsys, tmp_path, code)
 
 
+GYM = ["CartPole-v1", "dqn", "--steps", "100"]
+MODE = ["-m", "serial", "-e", "CartPole-v1", "-p", "dqn", "--env-step", "100"]
+WRAPPER = "env.env_wrapper=[{'type': 'frame_stack', 'kwargs': {'n': 3}}]"
+HUGE = "other.replay_buffer.replay_buffer_size=10000000000000"
+COMMANDS = [
+    (["trian"], 2, r"'trian'; did you mean 'train'"),
+    (["frobnicate"], 2, r"'frobnicate'; valid: check, .*train"),
+    (["train"], 2, r"ENV POLICY"),
+    (["train", "CartPole-v1"], 2, r"which policy\? for example: ding train CartPole-v1 dqn"),
+    (["train", "Pendulum-v1", "ppo"], 2, r"how long\? add --steps"),
+    (["train", *GYM, "--seeds", "2", "--seed", "1"], 2, r"--seed K for one seed or --seeds N"),
+    (["train", *GYM, "--jobs", "2"], 2, r"add --seeds N"),
+    (["train", "CartPole-v1", "dqn", "--steps", "0"], 2, r"'0' is not a positive whole number"),
+    (["train", *GYM, "extra"], 2, r"'extra'.*KEY=VALUE"),
+    (["train", *GYM, "a..b=3"], 2, r"'a\.\.b=3'.*KEY=VALUE"),
+    (["train", *GYM, "seed=3"], 2, r"--seed 3"),
+    (["train", *GYM, "nstep=3", "nstep=4"], 2, r"'nstep' is given twice: 3 and 4"),
+    (["train", *GYM, "--stepz", "3"], 2, r"--stepz"),
+    (["train", "cartpole-v1", "dqn"], 1, r"'cartpole-v1'.*did you mean 'CartPole-v1'"),
+    (["train", "CartPole-v1", "cql"], 1, r"unknown policy 'cql'; valid: a2c, .*vdn"),
+    (["train", "CartPole-v1", "dqm"], 1, r"did you mean 'dqn'"),
+    (["train", "CartPole-v1", "sac", "--steps", "9"], 1, r"'sac' is for .*'discrete_sac'"),
+    (["train", "no_mod:Env", "dqn"], 1, r"cannot import 'no_mod'"),
+    (["train", *GYM, "lerning_rate=1"], 1, r"policy\.lerning_rate.*'policy\.learn\.learning_rate'"),
+    (["train", *GYM, "learn.batch_size=abc"], 1, r"policy\.learn\.batch_size' must be int.*'abc'"),
+    (["train", *GYM, "learn.ent_coef=1"], 1, r"policy\.learn\.ent_coef' \(= 1\)"),
+    (["train", "CartPole-v1", "ppo", "ent_coef=1", "--steps", "9"], 1, r"learn\.entropy_weight'"),
+    (["train", "CartPole-v1", "ppo", "n_steps=1", "--steps", "9"], 1, r"collect\.n_sample'"),
+    (["train", *GYM, "model.encoder_hidden_size_list=128"], 1, r"size_list' must be list.*128"),
+    (["train", *GYM, WRAPPER], 1, r"env_wrapper: 'frame_stack'.*'n'.*it takes"),
+    (["train", *GYM, HUGE], 1, r"replay_buffer_size' = 10,000,000,000,000.*not enough memory"),
+    (["train", *GYM, "on_policy=True"], 1, r"on_policy = True.*leave it out"),
+    (["train", *GYM, "learn.threads=1000"], 1, r"policy\.learn\.threads = 1000.*between"),
+    (["train", *GYM, "other.eps.start=0.1", "other.eps.end=0.9"], 1, r"eps\.end = 0\.9"),
+    (["train", *GYM, "env.n_evaluator_episode=0"], 1, r"n_evaluator_episode' must be at least 1"),
+    (["train", *GYM, "--exp-name", "a_file"], 1, r"'a_file' is a file, not a directory"),
+    (["train", *GYM, "--exp-name", "a_file/run"], 1, r"'a_file/run': cannot make this directory"),
+    (["train", "binary.yaml"], 1, r"binary\.yaml: not valid YAML"),
+    (["train", "twice.yaml"], 1, r"twice\.yaml:3: .*'exp_name' stands twice"),
+    ([*MODE, "--profile", "a_file"], 1, r"--profile a_file: .*is a file"),
+    ([*MODE, "-s", "0", "1", "2"], 2, r"repeat the option: -s 0 -s 1 -s 2"),
+    (["--resume", "nothere"], 1, r"'nothere' does not exist as the directory of a run"),
+    (["-m", "eval", "--exp-name", "nothere"], 1, r"'nothere' does not exist as"),
+    (["-m", "eval"], 1, r"what to evaluate\?"),
+    (["eval", "nothere"], 1, r"nothing at 'nothere'"),
+    (["eval", "nothere", "--video-dir", "x"], 2, r"--video-dir goes with --video N"),
+    (["eval", "nothere", "--video", "11"], 2, r"--video 11: there are 10 episodes"),
+    (["play", "nothere"], 1, r"nothing at 'nothere'"),
+    (["resume", "nothere"], 1, r"nothing to resume: there is no 'nothere'"),
+    (["export", "nothere", "x.txt"], 2, r"'x\.txt': the file ends in"),
+    (["export", "nothere", "a_file"], 2, r"'a_file'"),
+    (["plot", "nothere"], 1, r"'nothere' has no result\.json"),
+    (["list", "polices"], 2, r"did you mean 'policies'"),
+    (["list", "runs"], 1, r"there are no runs"),
+    (["help", "dqnn"], 2, r"did you mean 'dqn'"),
+    (["help", "ppo", "learn.batchsize"], 1, r"did you mean 'learn\.batch_size'"),
+    (["config", "nothere.py"], 1, r"no config file 'nothere\.py'"),
+    (["check", "CartPol-v1"], 2, r"did you mean 'CartPole-v1'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "pattern"), COMMANDS, ids=[" ".join(c[0]) for c in COMMANDS]
+)
+def test_bad_command(argv: list[str], code: int, pattern: str, capsys: Any, tmp_path: Path) -> None:
+    (tmp_path / "a_file").write_text("x")
+    (tmp_path / "binary.yaml").write_bytes(bytes(range(256)))
+    (tmp_path / "twice.yaml").write_text("main_config:\n  exp_name: a\n  exp_name: b\n")
+    refused(argv, pattern, capsys, tmp_path, code)
+
+
 FILES = [
     ("cfg.txt", "x", r"\.py or \.yaml"),
     ("cfg.py", "main_config = dict(\n", r"cfg\.py:1"),

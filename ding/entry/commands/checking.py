@@ -100,7 +100,7 @@ def _maker(name: str) -> Callable[[], Any]:
 
         register_package(name)
         if name not in gym.registry:
-            raise UsageError(f"unknown env '{name}'{nearest(name, gym.registry)}")
+            raise UsageError(f"unknown env '{name}'{nearest(name, gym.registry)} (ding list envs)")
         return partial(DingEnvWrapper, {"env_id": name})
     found = object_at(name)
     if isinstance(found, type) and issubclass(found, BaseEnv):

@@ -52,8 +52,7 @@ def compiled_of(place: str) -> Any:
     if path.is_dir() and not file.is_file():
         raise ConfigError(f"'{place}' is not the directory of a run, it has no {_CONFIG}")
     main, create = read_config(file)
-    seed = main.get("seed", 0)
-    return compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+    return compile_config(main, auto=True, create_cfg=create, save_cfg=False)
 
 
 def _full(cfg: Any, key: str) -> str:

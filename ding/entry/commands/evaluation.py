@@ -9,6 +9,7 @@ from typing import Any
 from ding.entry.commands.options import count, import_from_here, whole
 from ding.entry.commands.table import Say
 from ding.utils.errors import UsageError
+from ding.utils.files import check_can_write
 
 
 def add_options(p: argparse.ArgumentParser) -> None:
@@ -58,6 +59,7 @@ def _recorded(agent: Any, args: argparse.Namespace, say: Say) -> Any:
 
     place = Path(args.run)
     directory = Path(args.video_dir) if args.video_dir else _videos_of(place)
+    check_can_write(directory, "--video-dir")
     env = agent.card.make_env("rgb_array")
     try:
         returns = play_episodes(agent, env, args.video, args.seed, video=directory)

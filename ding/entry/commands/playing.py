@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ding.entry.commands.options import count, import_from_here, whole
 from ding.entry.commands.table import Say
+from ding.utils.files import check_can_write
 
 
 def add_options(p: argparse.ArgumentParser) -> None:
@@ -23,6 +24,8 @@ def run(args: argparse.Namespace, say: Say) -> int:
 
     import_from_here()
     agent = load(args.run)
+    if args.video_dir is not None:
+        check_can_write(args.video_dir, "--video-dir")
     directory = None if args.video_dir is None else Path(args.video_dir)
     for episode in range(args.episodes):
         reached = agent.play(video=directory, seed=args.seed + episode)
