@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
@@ -133,12 +133,20 @@ def side_by_side(
     pool = ProcessPoolExecutor(
         min(jobs, max(len(orders), 1)), get_context("spawn"), _begin_process, (threads,)
     )
-    with pool:
-        futures = {order[0]: pool.submit(train_seed, *order) for order in orders}
-        with suppress(KeyboardInterrupt):  # the processes got the signal, too, and save
-            wait(futures.values(), return_when=FIRST_EXCEPTION)
-        pool.shutdown(cancel_futures=True)
-    return {seed: future.result() for seed, future in futures.items() if not future.cancelled()}
+    waiting, running = list(orders), dict[Future[dict[str, Any]], int]()
+    results: dict[int, dict[str, Any]] = {}
+    with pool, suppress(KeyboardInterrupt):
+        # One at a time for each process: what a pool has queued begins even after Ctrl-C.
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                order = waiting.pop(0)
+                running[pool.submit(train_seed, *order)] = order[0]
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                results[running.pop(future)] = result = future.result()
+                if result["interrupted"]:
+                    waiting.clear()
+    # After Ctrl-C the processes, which got the signal too, have saved and ended.
+    return results | {seed: future.result() for future, seed in running.items()}
 
 
 def _begin_process(threads: int) -> None:

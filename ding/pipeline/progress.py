@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from typing import TextIO
@@ -82,8 +83,8 @@ class Progress:
         self._stream.flush()
 
     def message(self, text: str) -> None:
-        """A line that stays."""
-        self._stream.write(f"\r\x1b[K{text}\n" if self._live else text + "\n")
+        """Lines that stay, in a terminal wrapped at words."""
+        self._stream.write(f"\r\x1b[K{wrapped(text)}\n" if self._live else text + "\n")
         self._stream.flush()
 
 
@@ -125,6 +126,13 @@ def _fitted(name: str, parts: Sequence[str]) -> str:
     if len(name) > room:
         name = f"...{name[-(room - 3) :]}" if room >= _LEAST_NAME else ""
     return "  ".join([name, *shown])[:most]
+
+
+def wrapped(text: str) -> str:
+    """Lines no longer than those of the terminal, with paths whole."""
+    width = shutil.get_terminal_size().columns - 1
+    lines = [textwrap.wrap(line, width, break_long_words=False) for line in text.splitlines()]
+    return "\n".join(part for line in lines for part in line or [""])
 
 
 def _clock(seconds: float) -> str:

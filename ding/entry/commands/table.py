@@ -144,7 +144,11 @@ def overview() -> str:
 
 
 def show(text: str) -> None:
-    """Write a line to where messages go."""
+    """Write a line to where messages go; in a terminal it is wrapped."""
+    if sys.stderr.isatty():
+        from ding.pipeline.progress import wrapped
+
+        text = wrapped(text)
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
