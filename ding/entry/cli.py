@@ -14,6 +14,7 @@ from ding.utils.errors import DingError, nearest
 
 MODES = (
     *("serial", "serial_onpolicy", "serial_reward_model", "serial_bc"),
+    *("serial_gail", "serial_sqil", "serial_dqfd", "serial_r2d3"),
     *("parallel", "dist", "eval", "replay"),
 )
 _PLATFORMS = ("local",)

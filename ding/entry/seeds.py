@@ -9,6 +9,7 @@ from typing import Any
 
 from ding.config import override
 from ding.entry.bc import check_collects, clone
+from ding.entry.expert import EXPERT_MODES, check_has_expert
 from ding.entry.parallel import ParallelRun
 from ding.entry.reward_model import check_has_reward_model
 from ding.entry.serial import train
@@ -38,6 +39,8 @@ def train_one(
     with Run(input_cfg, seed, limits=limits, resume=resume, on_policy_only=only) as run:
         if mode == "serial_reward_model":
             check_has_reward_model(run.cfg)
+        if mode in EXPERT_MODES:
+            check_has_expert(run.cfg, mode)
         check_collects(run)
         return train(run)
 
