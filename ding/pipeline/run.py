@@ -35,6 +35,7 @@ from ding.utils.limits import Limits
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
 from ding.worker import (
+    BaseSerialEvaluator,
     create_learner,
     create_serial_collector,
     create_serial_evaluator,
@@ -168,6 +169,8 @@ class Run:
         self.evaluator = create_serial_evaluator(
             cfg.eval.evaluator, env=evaluator_env, policy=self.policy.eval_mode, exp_name=name
         )
+        if isinstance(self.evaluator, BaseSerialEvaluator):
+            self.evaluator.seed(self.seed)
         self.source = CollectorSource(self.collector, self.policy.collect_mode)
         self.parts = assemble(self.cfg, self._env_setting)
         self._closing.callback(self.parts.close)
