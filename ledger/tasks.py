@@ -221,7 +221,9 @@ TASKS = (
         100_000,
         1,
     ),
-    _imitation("sqil_dqn", "SQIL by DQN, 5 episodes", 475.0, Expert(task="cartpole_ppo", n_episode=5)),
+    _imitation(
+        "sqil_dqn", "SQIL by DQN, 5 episodes", 475.0, Expert(task="cartpole_ppo", n_episode=5)
+    ),
     _imitation("dqfd", "DQfD, 2 episodes", 475.0, Expert(task="cartpole_ppo", n_episode=2)),
     _imitation("r2d3", "R2D3, 2 episodes", 475.0, Expert(task="cartpole_ppo", n_episode=2)),
     _imitation(
