@@ -212,6 +212,7 @@ TASKS = (
     *(_minigrid("doorkey", p, "DoorKey-6x6", 1_000_000) for p in ("ppo", "rnd_ppo", "icm_ppo")),
     _spread("qmix", "QMIX"),
     _spread("vdn", "VDN"),
+    _spread("mappo", "MAPPO"),
     _task(
         "classic_control.cartpole",
         "cartpole_fixed",
