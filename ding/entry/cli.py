@@ -12,7 +12,10 @@ from ding import __version__
 from ding.entry import cli_demo, cli_dist
 from ding.utils.errors import DingError, nearest
 
-MODES = ("serial", "serial_onpolicy", "serial_reward_model", "parallel", "dist", "eval", "replay")
+MODES = (
+    *("serial", "serial_onpolicy", "serial_reward_model", "selfplay"),
+    *("parallel", "dist", "eval", "replay"),
+)
 _PLATFORMS = ("local",)
 _TRAIN_ONLY = ("train_iter", "env_step", "resume")
 _REPLAY_ONLY = ("timeout", "trust")

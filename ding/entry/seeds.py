@@ -10,6 +10,7 @@ from typing import Any
 from ding.config import override
 from ding.entry.parallel import ParallelRun
 from ding.entry.reward_model import check_has_reward_model
+from ding.entry.selfplay import check_is_selfplay
 from ding.entry.serial import train
 from ding.parallel.checkpointing import MANIFEST
 from ding.pipeline.report import draw_curves, summary
@@ -34,6 +35,8 @@ def train_one(
     with Run(input_cfg, seed, limits=limits, resume=resume, on_policy_only=only) as run:
         if mode == "serial_reward_model":
             check_has_reward_model(run.cfg)
+        if mode == "selfplay":
+            check_is_selfplay(run.cfg)
         return train(run)
 
 
