@@ -26,11 +26,12 @@ BELOW: dict[str, set[str]] = {
         *("utils", "config", "torch_utils", "model", "policy", "envs", "worker", "data")
     },
     "pipeline": {"utils", "config", "policy", "envs", "worker", "data", "reward_model"},
+    "league": {"utils", "config", "envs", "policy", "worker", "pipeline"},
     "parallel": {"utils", "torch_utils", "policy", "envs", "worker", "pipeline"},
     "agent": {"utils", "config", "model", "policy", "envs"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
-        *("pipeline", "parallel", "data", "agent"),
+        *("pipeline", "parallel", "data", "agent", "league"),
     },
 }
 """Package to what it may import (besides itself)."""
@@ -101,6 +102,10 @@ NAMES = {
         collect_episodic_demo_data episode_to_transitions episode_to_transitions_filter
         offline_data_save_type""",
     "ding.entry.cli": "main",
+    "ding.league": """BaseLeague OneVsOneLeague create_league create_player create_payoff Player
+        ActivePlayer HistoricalPlayer NaiveSpPlayer MainPlayer MainExploiter LeagueExploiter pfsp
+        uniform BattleRecordDict BattleSharedPayoff LeagueMetricEnv PlayerRating EloCalculator
+        get_elo get_elo_array""",
     "ding.utils": """ENV_REGISTRY ENV_MANAGER_REGISTRY ENV_WRAPPER_REGISTRY POLICY_REGISTRY
         MODEL_REGISTRY BUFFER_REGISTRY LEARNER_REGISTRY SERIAL_COLLECTOR_REGISTRY
         SERIAL_EVALUATOR_REGISTRY COMMANDER_REGISTRY Registry import_module set_pkg_seed""",

@@ -12,6 +12,7 @@ from ding.entry.parallel import ParallelRun
 from ding.entry.reward_model import check_has_reward_model
 from ding.entry.selfplay import check_is_selfplay
 from ding.entry.serial import train
+from ding.league.run import LeagueRun
 from ding.parallel.checkpointing import MANIFEST
 from ding.pipeline.report import draw_curves, summary
 from ding.pipeline.run import ConfigLike, Run, read_input
@@ -31,6 +32,9 @@ def train_one(
     if mode == "parallel":
         with ParallelRun(input_cfg, seed, limits, resume) as parallel_run:
             return parallel_run.train()
+    if mode == "league":
+        with LeagueRun(input_cfg, seed, limits, resume) as league_run:
+            return league_run.train()
     only = mode == "serial_onpolicy"
     with Run(input_cfg, seed, limits=limits, resume=resume, on_policy_only=only) as run:
         if mode == "serial_reward_model":

@@ -59,6 +59,8 @@ class BattleCollector(ISerialCollector):
         """Snapshots of the policy, where the config has it play them."""
         self.games: list[Game] = []
         """The last thousand games."""
+        self.last_games: list[Game] = []
+        """Those of the last collect."""
         self.forfeits = 0
         """Games that a player lost by an illegal move."""
         self._dealt = 0
@@ -164,6 +166,7 @@ class BattleCollector(ISerialCollector):
     def _handed_out(self, train_iter: int, amounts: Mapping[str, int | None]) -> Any:
         games = self._recorder.take_games()
         self.games = [*self.games, *games][-_KEPT_GAMES:]
+        self.last_games = games
         self._note(games)
         self._log_progress(train_iter)
         data = {n: s.hand_out(amounts.get(n)) if s.available else Rows({}) for n, s in self._all()}
@@ -189,6 +192,17 @@ class BattleCollector(ISerialCollector):
             if player.learns and self._samplers[player.name].on_policy:
                 self.dropped_moves += player.moves.drop()
                 self._recorder.by_player[player.name].store.clear()
+
+    def take_statistics(self) -> dict[str, Any]:
+        """For the normalisers of the policy, or by player."""
+        if self._policy is None:
+            return {}
+        recorders = self._recorder.by_player.items()
+        observers = [name for name, recorder in recorders if recorder.observe is not None]
+        known = self._policy.get_attribute("statistics") if observers else {}
+        if not self._by_player:
+            return dict(known[MAIN]) if MAIN in observers else {}
+        return {name: known[name] for name in observers}
 
     dropped_moves = 0
     """Moves whose outcome came after their policy was gone; in no sample."""
