@@ -11,15 +11,15 @@ main_config = dict(
     policy=dict(
         model=dict(encoder_hidden_size_list=[128, 128], share_encoder=False, activation="tanh"),
         discount_factor=1.0,
-        learn=dict(epoch_per_collect=4, batch_size=512, learning_rate=0.001, entropy_weight=0.1),
+        learn=dict(epoch_per_collect=4, batch_size=1024, learning_rate=0.0005, entropy_weight=0.1),
         collect=dict(
-            n_episode=512,
+            n_episode=1024,
             gae_lambda=0.9,
-            collector=dict(past_share=0.2, past_every=200, past_kept=50),
+            collector=dict(past_share=0.3, past_every=200, past_kept=50),
         ),
         eval=dict(
             evaluator=dict(
-                eval_freq=1000,
+                eval_freq=500,
                 opponents=dict(
                     random="random", perfect="dizoo.board_games.envs.tictactoe_env:perfect"
                 ),
