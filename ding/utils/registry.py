@@ -121,6 +121,7 @@ ENV_REGISTRY = Registry(
         "matrix_game": "dizoo.matrix_games.envs.matrix_game_env:MatrixGameEnv",
         "pettingzoo": _PETTING_ZOO,
         "petting_zoo": _PETTING_ZOO,
+        "pettingzoo_game": "ding.envs.pettingzoo_game:PettingZooGame",
         "ding_env_wrapper": _WRAPPER,
         "ding_env_wrapper_generated": _WRAPPER,
     },
