@@ -94,7 +94,9 @@ NAMES = {
         IBuffer NaiveReplayBuffer AdvancedReplayBuffer EpisodeReplayBuffer SequenceReplayBuffer
         ElasticReplayBuffer         create_buffer get_buffer_cls BaseSerialEvaluator
         InteractionSerialEvaluator VectorEvalMonitor create_serial_evaluator BaseLearner
-        LearnerHook register_learner_hook create_learner BaseSerialCommander""",
+        LearnerHook register_learner_hook create_learner BaseSerialCommander
+        BattleEpisodeSerialCollector BattleSampleSerialCollector
+        BattleInteractionSerialEvaluator""",
     "ding.data.buffer": "DequeBuffer BufferedData",
     "ding.config": """compile_config read_config read_config_with_system read_config_yaml
         save_config save_config_py save_config_yaml Config deep_merge_dicts""",

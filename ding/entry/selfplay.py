@@ -13,9 +13,9 @@ from ding.pipeline.run import ConfigLike, Run
 from ding.policy import Policy
 from ding.utils.errors import ConfigError
 from ding.utils.limits import Limits
-
-COLLECTORS = ("sample_1v1", "episode_1v1")
-EVALUATOR = "battle_interaction"
+from ding.utils.registry import SERIAL_EVALUATOR_REGISTRY, class_of
+from ding.worker import BattleEvaluator, get_serial_collector_cls
+from ding.worker.battle.collector import BattleCollector
 
 
 def serial_pipeline_selfplay(  # noqa: PLR0913 (established signature)
@@ -46,13 +46,13 @@ def serial_pipeline_selfplay(  # noqa: PLR0913 (established signature)
 
 def check_is_selfplay(cfg: Any) -> None:
     """Refuse configs whose workers play no games of two."""
-    collector, evaluator = cfg.policy.collect.collector.type, cfg.policy.eval.evaluator.type
-    if collector not in COLLECTORS:
+    collector, evaluator = cfg.policy.collect.collector, cfg.policy.eval.evaluator
+    if not issubclass(get_serial_collector_cls(collector), BattleCollector):
         raise ConfigError(
-            f"policy.collect.collector.type = '{collector}': self-play needs "
-            f"'{COLLECTORS[0]}' or '{COLLECTORS[1]}'"
+            f"policy.collect.collector.type = '{collector.type}': self-play needs 'sample_1v1' or "
+            "'episode_1v1'"
         )
-    if evaluator != EVALUATOR:
+    if not issubclass(class_of(SERIAL_EVALUATOR_REGISTRY, evaluator), BattleEvaluator):
         raise ConfigError(
-            f"policy.eval.evaluator.type = '{evaluator}': self-play needs '{EVALUATOR}'"
+            f"policy.eval.evaluator.type = '{evaluator.type}': self-play needs 'battle_interaction'"
         )

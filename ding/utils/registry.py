@@ -253,6 +253,7 @@ SERIAL_COLLECTOR_REGISTRY = Registry(
         "sample": "ding.worker.collector.sample:SampleCollector",
         "episode": "ding.worker.collector.episode:EpisodeCollector",
         "sample_1v1": "ding.worker.battle.collector:BattleSampleCollector",
+        "league_demo": "ding.worker.battle.collector:BattleEpisodeCollector",
         "episode_1v1": "ding.worker.battle.collector:BattleEpisodeCollector",
     },
 )

@@ -65,6 +65,10 @@ def test_tic_tac_toe_from_the_command_line(
     assert last["reward_mean"] > first["reward_mean"]
     assert command(["-m", "selfplay", "-e", "cartpole", "-p", "dqn"]) == 1
     assert "collector.type = 'sample': self-play needs" in capsys.readouterr().err
+    main, create = predefined_config("tictactoe", "dqn")
+    Path("own_config.py").write_text(f"main_config = {main!r}\ncreate_config = {create!r}\n")
+    assert command(["-m", "parallel", "-c", "own_config.py"]) == 1
+    assert "games of two are played in one process" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("policy", ["ppo", "dqn"])

@@ -106,8 +106,9 @@ class BattleEvaluator(BaseSerialEvaluator):
             for k in np.flatnonzero(step.done | step.abnormal).tolist():
                 i = int(step.env_id[k])
                 self._policy.reset([i])
-                if step.abnormal[k]:
-                    self._env.reset({i: None})
+                if step.abnormal[k]:  # the game is played again
+                    if "error" not in step.info[k]:
+                        self._env.reset({i: None})
                 else:
                     game = self._policy.game_of(i, step.info[k], returns[i], int(steps[i]))
                     games[int(place[i])] = game
