@@ -110,3 +110,21 @@ def test_a_checkpoint_is_an_opponent_of_its_own_game_only(tmp_path: Path) -> Non
         opponent_of(str(run / "ckpt" / "gone.pth.tar"), None)
     with pytest.raises(ConfigError, match="module:function"):
         opponent_of("no.such:function", None)
+
+
+def test_observations_of_both_seats_are_normalised(tmp_path: Path) -> None:
+    cfg = config("league_demo", "ppo", tmp_path, **{"policy.obs_norm": True})
+    with Run(cfg) as run:
+        run.begin()
+        run.learn(run.source.next())
+        moments = run.policy.acting_parts["obs_norm"].state_dict()[""]
+    # 64 games; each seat sees which one it is.
+    assert moments["count"] == 128 and moments["mean"].tolist() == [0.5, 0.5]
+
+
+def test_dqn_learns_by_self_play(tmp_path: Path) -> None:
+    over = {"env.n_evaluator_episode": 100, "policy.other.eps.decay": 8000}
+    cfg = config("tictactoe", "dqn", tmp_path, **over)
+    serial_pipeline_selfplay(cfg, max_env_step=12_000)
+    curve = json.loads((tmp_path / "run/result.json").read_text())["curve"]
+    assert curve[-1]["wins_random_first"] > 0.7 > curve[0]["wins_random_first"]

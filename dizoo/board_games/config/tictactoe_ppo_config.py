@@ -11,7 +11,7 @@ main_config = dict(
     policy=dict(
         model=dict(encoder_hidden_size_list=[128, 128], share_encoder=False, activation="tanh"),
         discount_factor=1.0,
-        learn=dict(epoch_per_collect=4, batch_size=1024, learning_rate=0.0005, entropy_weight=0.1),
+        learn=dict(epoch_per_collect=4, batch_size=1024, learning_rate=0.001, entropy_weight=0.15),
         collect=dict(
             n_episode=1024,
             gae_lambda=0.9,
