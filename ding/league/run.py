@@ -34,6 +34,8 @@ from ding.worker.battle.past import Actor
 
 STATE_NAME = "league_state.pth.tar"
 _TABLE_SECONDS = 20.0
+# All is saved after every job, unless that would take more than a twentieth of the time.
+_SAVE_SHARE = 20
 _COLLECTOR = "episode_1v1"
 
 
@@ -86,6 +88,7 @@ class LeagueRun:
             self._closing.callback(worker.close)
         self.jobs, self.envstep = 0, 0
         self._shown = self._saved = time.monotonic()
+        self._save_cost = 0.0
         if state is None:
             self._begin()
         else:
@@ -151,7 +154,7 @@ class LeagueRun:
             if now - self._shown >= _TABLE_SECONDS:
                 self._shown = now
                 self.progress.message(table(self.league))
-            if now - self._saved >= self.cfg.checkpoint_seconds:
+            if now - self._saved >= min(self.cfg.checkpoint_seconds, self._save_cost * _SAVE_SHARE):
                 self.save()
         return self._finish()
 
@@ -227,6 +230,7 @@ class LeagueRun:
     # --- state ---------------------------------------------------------------------------------
 
     def save(self) -> None:
+        began = time.monotonic()
         for player in self.league.active_players:
             self.trainees[player.player_id].save(player.checkpoint_path)
         state = {
@@ -247,6 +251,7 @@ class LeagueRun:
         with whole_file(self.directory / "league.json") as file:
             file.write(f"{text}\n".encode())
         self._saved = time.monotonic()
+        self._save_cost = self._saved - began
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         replay(self.league, self.games.cut(state["lines"]))

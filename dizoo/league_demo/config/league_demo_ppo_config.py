@@ -7,7 +7,7 @@ main_config = dict(
         collector_env_num=32,
         evaluator_env_num=8,
         n_evaluator_episode=32,
-        stop_value=-5.5,  # half of what defecting gets against a random player, -5, is by chance
+        stop_value=-5.5,  # a random player gives -5 to who defects, -10.5 to who cooperates
     ),
     policy=dict(
         model=dict(encoder_hidden_size_list=[16], share_encoder=False, activation="tanh"),
