@@ -13,7 +13,7 @@ from ding.entry import cli_demo, cli_dist
 from ding.utils.errors import DingError, nearest
 
 MODES = (
-    *("serial", "serial_onpolicy", "serial_reward_model", "serial_bc"),
+    *("serial", "serial_onpolicy", "serial_reward_model", "serial_bc", "selfplay", "league"),
     *("serial_gail", "serial_sqil", "serial_dqfd", "serial_r2d3"),
     *("parallel", "dist", "eval", "replay"),
 )
@@ -199,6 +199,8 @@ def _train(args: argparse.Namespace) -> int:
 
     configs, limits = _configs(args), _limits(args)
     seeds = args.seed or [configs[0].get("seed", 0)]
+    if len(seeds) > 1 and args.mode == "league":
+        raise DingError("-m league takes one seed: a league has several policies as it is")
     if len(seeds) > 1:
         return _train_seeds(args, configs, limits)
     result = train_one(configs, seeds[0], limits, args.resume, args.mode)

@@ -16,6 +16,11 @@ from ding.utils.errors import DingError, nearest
 from ding.utils.registry import POLICY_REGISTRY
 
 ZOO = {
+    "connect_four": "dizoo.board_games.config",
+    "league_demo": "dizoo.league_demo.config",
+    "rock_paper_scissors": "dizoo.league_demo.config",
+    "zero_sum": "dizoo.league_demo.config",
+    "tictactoe": "dizoo.board_games.config",
     "climbing": "dizoo.matrix_games.config",
     "penalty": "dizoo.matrix_games.config",
     "qtran_matrix": "dizoo.matrix_games.config",

@@ -10,6 +10,7 @@ import numpy as np
 
 from ding.envs.agents import ACTION_MASK, AGENT_STATE, GLOBAL_STATE, AgentsSpace
 from ding.envs.spaces import has_goals
+from ding.envs.two_player import one_seat
 from ding.policy import get_policy_cls
 from ding.utils.errors import ConfigError
 from ding.utils.registry import POLICY_REGISTRY
@@ -26,9 +27,11 @@ _MASKABLE = ("discrete", "hybrid", "discrete_agents")
 def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
     """Set `policy.model.obs_shape` and `action_shape`, or check those that the config gives.
 
-    With agents the shapes are those of one of them, and there are more.
+    With agents the shapes are those of one of them, and there are more. Of a game they are those of
+    one seat.
     """
     model = policy_cfg["model"]
+    env = one_seat(env)
     action_space = env.action_space
     _check_kind(policy_cfg, action_space)
     if _is_masked(env.observation_space):
