@@ -59,7 +59,7 @@ class Agent:
         else:
             output = self._drawn.forward(seen, **self._exploration)
         action = self.border.taken(stacked_of(output)[1]["action"])
-        return action if batched else take(action, 0)
+        return action if batched else tree_map(_array_of_float, take(action, 0))
 
     def act_on(self, seen: Any) -> Any:
         """Best actions for stacked observations that went through the run's wrappers before."""
@@ -116,6 +116,10 @@ class Agent:
     def __repr__(self) -> str:
         name = (self.card.env or {}).get("env_id") or "its own env"
         return f"Agent({self.card.policy['type']} for {name})"
+
+
+def _array_of_float(leaf: Any) -> Any:
+    return np.asarray(leaf) if isinstance(leaf, np.floating) else leaf
 
 
 def _with_axis(leaf: np.ndarray) -> np.ndarray:

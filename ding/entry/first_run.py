@@ -15,6 +15,8 @@ import numpy as np
 from ding.config import deep_merge_dicts
 from ding.envs import BaseEnv
 from ding.envs.agents import AgentsSpace
+from ding.model.encoder import IMAGE_SIZES, is_image
+from ding.pipeline.spaces import action_kind
 from ding.utils.registry import POLICY_REGISTRY
 
 USUAL_STEPS = 200_000
@@ -45,11 +47,29 @@ class Task:
 
     @property
     def is_image(self) -> bool:
-        return len(self.obs_space.shape or ()) == 3
+        return _holds_image(self.obs_space)
+
+    @property
+    def kind(self) -> str:
+        """Of the actions, as policies name it."""
+        kind = action_kind(self.action_space)
+        return "discrete" if kind == "multi_discrete" else kind
 
     @property
     def is_continuous(self) -> bool:
         return isinstance(self.action_space, gym.spaces.Box)
+
+
+def _holds_image(space: gym.Space[Any]) -> bool:
+    if isinstance(space, gym.spaces.Dict):
+        return any(map(_holds_image, space.spaces.values()))
+    return is_image(space.shape)
+
+
+def _is_scaled(space: gym.Space[Any]) -> bool:
+    """Whether all numbers are within [-1, 1] already."""
+    within = isinstance(space, gym.spaces.Box) and (space.low >= -1).all()
+    return bool(within and (space.high <= 1).all())  # type: ignore[attr-defined]
 
 
 def rewards_at_random(env: BaseEnv) -> tuple[float, float]:
@@ -116,7 +136,7 @@ def _on_policy(default: Mapping[str, Any], task: Task) -> Settings:
     batch_size = min(128 if n_sample > 64 else 64, n_sample)
     settings: Settings = {
         "discount_factor": 0.99,
-        "obs_norm": not task.is_image and isinstance(task.obs_space, gym.spaces.Box),
+        "obs_norm": _needs_norm(task),
         "learn": {
             "batch_size": batch_size,
             "entropy_weight": 0.0 if task.is_continuous else 0.01,
@@ -134,6 +154,12 @@ def _on_policy(default: Mapping[str, Any], task: Task) -> Settings:
         settings["reward_norm"] = True
     settings["eval"] = _evaluation(updates / n_sample, task)
     return settings
+
+
+def _needs_norm(task: Task) -> bool:
+    space = task.obs_space
+    has_floats = isinstance(space, gym.spaces.Box) and space.dtype == np.float32
+    return has_floats and not task.is_image and not _is_scaled(space)
 
 
 def _by_values(default: Mapping[str, Any], task: Task) -> Settings:
@@ -195,7 +221,9 @@ def _evaluation(updates_per_step: float, task: Task) -> Settings:
 
 def _model(default: Mapping[str, Any], task: Task) -> Settings:
     settings: Settings = {}
-    if not task.is_image:
+    if task.is_image:
+        settings["encoder_hidden_size_list"] = list(IMAGE_SIZES)
+    else:
         size = 64 if default["on_policy"] else 128
         if not default["on_policy"] and "eps" not in default["other"]:
             settings |= {"actor_head_hidden_size": 256, "critic_head_hidden_size": 256}

@@ -103,7 +103,7 @@ def default_config(
     if said:
         say(said)
     if takes_either(policy):
-        settings["action_space"] = "continuous" if task.is_continuous else "discrete"
+        settings["action_space"] = task.kind
     return dict(
         exp_name=f"{name.replace('/', '_')}_{policy}",
         env=dict(

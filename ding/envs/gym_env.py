@@ -13,15 +13,9 @@ from easydict import EasyDict
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
 from ding.envs.base_env import BaseEnv, BaseEnvTimestep
+from ding.envs.obs_map import PlainObs, obs_map
 from ding.envs.packages import missing_simulator, refuse_rebuilt, register_package
-from ding.envs.spaces import (
-    DiscreteAction,
-    QuickDiscrete,
-    action_map,
-    check_supported,
-    narrow,
-    narrow_space,
-)
+from ding.envs.spaces import DiscreteAction, QuickDiscrete, action_map, check_supported
 from ding.envs.video import EpisodeRecorder
 from ding.envs.wrappers import create_env_wrapper
 from ding.utils.errors import DingError, nearest
@@ -71,6 +65,9 @@ class DingEnvWrapper(BaseEnv):
         self._env_step: Callable[[Any], Any] = self._no_episode
         self._action_map: Callable[[Any], Any] = self._no_episode
         self._passes: type | None = None
+        self._obs_map: Callable[[Any], Any] = self._no_episode
+        self._remaps = False
+        self._notes: tuple[str, ...] = ()
         self._limit = sys.maxsize
         self._steps = 0
         self._episode_return = 0.0
@@ -91,14 +88,14 @@ class DingEnvWrapper(BaseEnv):
         self._episode_return = 0.0
         if self._recorder is not None:
             self._recorder.add(self._env)
-        return narrow(obs)
+        return self._obs_map(obs)
 
     def step(self, action: Any) -> BaseEnvTimestep:
         if type(action) is not self._passes:
             action = self._action_map(action)
         obs, reward, terminated, truncated, info = self._env_step(action)
-        if type(obs) is not np.ndarray or obs.dtype is _FLOAT64:
-            obs = narrow(obs)
+        if type(obs) is not np.ndarray or obs.dtype is _FLOAT64 or self._remaps:
+            obs = self._obs_map(obs)
         reward = float(reward)
         self._episode_return += reward
         self._steps += 1
@@ -169,6 +166,12 @@ class DingEnvWrapper(BaseEnv):
     def observation_space(self) -> Any:
         self._need_spaces()
         return self._observation_space
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What becomes of observations, where people should know it."""
+        self._need_spaces()
+        return self._notes
 
     @property
     def action_space(self) -> Any:
@@ -275,9 +278,10 @@ class DingEnvWrapper(BaseEnv):
         return env
 
     def _set_spaces(self, env: Any) -> None:
-        check_supported(env.observation_space, f"observation space of {self!r}")
         check_supported(env.action_space, f"action space of {self!r}")
-        self._observation_space = narrow_space(env.observation_space)
+        seen = obs_map(env.observation_space, f"observation space of {self!r}")
+        self._obs_map, self._remaps = seen, not isinstance(seen, PlainObs)
+        self._observation_space, self._notes = seen.presented, seen.notes
         self._action_map = action_map(env.action_space, bool(self._cfg["act_scale"]))
         # A plain int needs no mapping, except where the simulator counts from another number.
         plain = isinstance(self._action_map, DiscreteAction) and self._action_map.start == 0

@@ -111,7 +111,7 @@ class Run:
             self.callbacks.attach(self.learner, self.collector)
             if state is not None:
                 self._restore(state)
-            for line in advice(self.cfg.policy, collector_env.observation_space):
+            for line in advice(self.cfg.policy, collector_env):
                 self.progress.message(line)
         except BaseException:
             self._discard()
