@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 
 from ding.config import deep_merge_dicts
-from ding.envs import BaseEnv
+from ding.envs import BaseEnv, DingEnvWrapper
 from ding.envs.agents import AgentsSpace
 from ding.model.encoder import IMAGE_SIZES, is_image
 from ding.pipeline.spaces import action_kind
@@ -44,6 +44,8 @@ class Task:
     """Least and largest reward of a step in a few episodes at random."""
     threshold: float | None = None
     """Return that counts as solved."""
+    limit: int | None = None
+    """Most steps of an episode that are set since the env has no limit."""
 
     @property
     def is_image(self) -> bool:
@@ -96,14 +98,25 @@ def task_of(
     """Look at an env; at its rewards only if the policy has to know how large returns can be."""
     cls = POLICY_REGISTRY.get(policy)
     signature = cls.model_signature(cls.default_config()) or ()
+    budget = USUAL_STEPS if steps is None else steps
+    limit = None
+    if isinstance(env, DingEnvWrapper) and horizon is None:
+        horizon = env.step_limit
+        limit = _limit_for(budget) if horizon is None else None
     return Task(
         env.observation_space,
         env.action_space,
-        USUAL_STEPS if steps is None else steps,
-        horizon,
+        budget,
+        limit or horizon,
         rewards_at_random(env) if set(signature) >= _SUPPORT else (0.0, 0.0),
         threshold,
+        limit,
     )
+
+
+def _limit_for(steps: int) -> int:
+    """Most steps of an episode, where the env would let a policy that is stuck play for ever."""
+    return min(max(steps // 100, 100), 1000)
 
 
 def settings_for(policy: str, task: Task) -> tuple[Settings, str]:
@@ -280,6 +293,11 @@ def _told(settings: Settings, task: Task) -> str:
     if "v_max" in settings.get("model", {}):
         model = settings["model"]
         parts.append(f"returns from {model['v_min']:.3g} to {model['v_max']:.3g}")
+    if task.limit is not None:
+        parts.append(
+            f"episodes of at most {task.limit:,} steps since the env has no limit "
+            "(env.max_episode_steps)"
+        )
     parts.append(f"{_EVALUATIONS} evaluations")
     return (
         f"settings for {kind}, {actions} actions and {task.steps:,} env steps (docs/first_run.md): "

@@ -120,6 +120,7 @@ ENV_REGISTRY = Registry(
         "petting_zoo": _PETTING_ZOO,
         "ding_env_wrapper": _WRAPPER,
         "ding_env_wrapper_generated": _WRAPPER,
+        "gym": _WRAPPER,
     },
 )
 ENV_MANAGER_REGISTRY = Registry(

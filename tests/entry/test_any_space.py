@@ -10,6 +10,8 @@ import pytest
 from gymnasium import spaces
 
 import ding
+from ding.envs import DingEnvWrapper
+from ding.envs.given import OLD_GYM
 
 SMALL: dict[str, Any] = {
     "random_collect_size": 8,
@@ -65,12 +67,14 @@ class AnySpace(gym.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.observation_space.seed(seed)
+        self.left = 9
         return self.observation_space.sample(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         if not self.action_space.contains(action):
             raise ValueError(f"{action!r} is no action of {self.action_space}")
-        return self.observation_space.sample(), 1.0, False, False, {}
+        self.left -= 1
+        return self.observation_space.sample(), 1.0, self.left == 0, False, {}
 
 
 @pytest.fixture(autouse=True)
@@ -147,3 +151,57 @@ def _flat(action: Any) -> np.ndarray:
     if isinstance(action, tuple):
         return np.concatenate([_flat(part) for part in action])
     return np.ravel(action)
+
+
+class OldStyle:
+    """Old Gym's interface: no seed, no info, one 'done'."""
+
+    observation_space = spaces.Box(-1, 1, (2,), dtype=np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, length: int = 3) -> None:
+        self.length = length
+
+    def seed(self, seed: int) -> None:
+        self.seeded = seed
+
+    def reset(self) -> np.ndarray:
+        self.n = 0
+        return np.zeros(2, np.float32)
+
+    def step(self, action: int) -> tuple[Any, float, bool, dict[str, Any]]:
+        self.n += 1
+        over = self.n == self.length
+        return np.ones(2, np.float32), 2.0, over, {"TimeLimit.truncated": over and action == 1}
+
+
+class OldSubclass(OldStyle, gym.Env[Any, Any]):  # type: ignore[misc]
+    pass
+
+
+def test_old_gym_is_adapted() -> None:
+    env = DingEnvWrapper(cfg={"env_id": OldStyle, "env_kwargs": {"length": 2}})
+    env.seed(4, dynamic_seed=False)
+    assert env.reset().tolist() == [0, 0] and env.unwrapped.old.seeded == 4
+    assert not env.step(0).done
+    last = env.step(1)
+    assert last.done and last.info["truncated"] and last.info["eval_episode_return"] == 4.0
+    assert env.notes == (OLD_GYM,)
+    env.reset()
+    env.step(0)
+    assert "truncated" not in env.step(0).info
+    gym.register("OldStyle-v0", OldSubclass, max_episode_steps=2)
+    limited = DingEnvWrapper(cfg={"env_id": "OldStyle-v0", "env_wrapper": ["clip_reward"]})
+    limited.reset()
+    del gym.registry["OldStyle-v0"]
+    assert [limited.step(0).reward for _ in range(2)] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("given", [OldStyle, OldSubclass, AnySpace, AnySpace(), AnySpace.__name__])
+def test_classes_and_envs_go_where_an_id_goes(given: Any) -> None:
+    if isinstance(given, str):
+        given = f"{AnySpace.__module__}:{given}"
+    limits = {**SMALL, "env.max_episode_steps": 3}
+    run = ding.train(given, "dqn", steps=16, seed=1, **limits)
+    assert run.result["env_step"] == 16
+    assert run.evaluate(2).shape == (2,)
