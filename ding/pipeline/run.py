@@ -31,6 +31,7 @@ from ding.pipeline.source import Collected, CollectorSource
 from ding.pipeline.spaces import advice, fit_model_to_env, fit_reward_model_to_env
 from ding.pipeline.state import StateKeeper, check_same_config, discard, find_run, load_state
 from ding.policy import Policy, create_policy
+from ding.policy.user_model import fitted_model
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.limits import Limits
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
@@ -93,7 +94,7 @@ class Run:
         set_pkg_seed(seed, use_cuda=self.cfg.policy.cuda)
         collector_env, evaluator_env = self._make_envs(env_setting, dynamic_seed)
         try:
-            self._fit(collector_env, model)
+            model = self._fit(collector_env, model)
             state = self._open_directory(resume)
         except BaseException:
             self._closing.close()
@@ -115,12 +116,13 @@ class Run:
             self._discard()
             raise
 
-    def _fit(self, env: Any, model: nn.Module | None) -> None:
-        """Make the config fit the env, and refuse what can't work in it or within the limits."""
+    def _fit(self, env: Any, model: nn.Module | None) -> Any:
+        """Make config and model fit the env, refuse what can't work; returns the model."""
         if model is None and "type" not in self.cfg.policy.model:
             fit_model_to_env(self.cfg.policy, env)
         fit_reward_model_to_env(self.cfg, env)
         check_budget(self.cfg.policy, self.limits)
+        return fitted_model(model, self.cfg.policy, env.observation_space, env.action_space)
 
     def _advise(self, env: Any) -> None:
         longest = getattr(env, "step_limit", None)

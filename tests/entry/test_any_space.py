@@ -8,10 +8,14 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from torch import nn
 
 import ding
+from ding.entry import serial_pipeline
+from ding.entry.predefined import predefined_config
 from ding.envs import DingEnvWrapper
 from ding.envs.given import OLD_GYM
+from ding.utils.errors import ConfigError
 
 SMALL: dict[str, Any] = {
     "random_collect_size": 8,
@@ -205,3 +209,16 @@ def test_classes_and_envs_go_where_an_id_goes(given: Any) -> None:
     run = ding.train(given, "dqn", steps=16, seed=1, **limits)
     assert run.result["env_step"] == 16
     assert run.evaluate(2).shape == (2,)
+
+
+def test_a_plain_network_trains_and_is_loaded_again() -> None:
+    def net() -> nn.Module:
+        return nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 4))
+
+    main, create = predefined_config("FrozenLake-v1", "dqn", 24)
+    main["env"] |= {"collector_env_num": 2, "evaluator_env_num": 2, "n_evaluator_episode": 2}
+    main["policy"]["learn"]["batch_size"] = 4
+    serial_pipeline([main, create], seed=1, model=net(), max_env_step=24)
+    assert ding.load("FrozenLake-v1_dqn", model=net()).act(3) in range(4)
+    with pytest.raises(ConfigError, match=r"the network Linear must have .*but it is \(2, 7\)"):
+        serial_pipeline([main, create], seed=1, model=nn.Linear(16, 7), max_env_step=24)
