@@ -98,15 +98,16 @@ def _says_the_same(key: str, given: Any, shape: Any) -> bool:
     return several and _normal(given) == shape[1:]
 
 
-def advice(policy_cfg: Mapping[str, Any], space: gym.Space) -> list[str]:
-    """What would make this env easier to learn, one line each."""
+def advice(policy_cfg: Mapping[str, Any], env: Any) -> list[str]:
+    """What becomes of observations, and what would make this env easier to learn, a line each."""
+    lines = list(getattr(env, "notes", ()))
     unused = not policy_cfg["on_policy"] and policy_cfg["other"].get("her") is None
-    if has_goals(space) and unused:
-        return [
+    if has_goals(env.observation_space) and unused:
+        lines.append(
             "the env has goals: policy.other.her = dict(her_strategy='future', her_replay_k=4) "
             "learns from those that an episode reached (docs/goals.md)"
-        ]
-    return []
+        )
+    return lines
 
 
 def _shapes(obs_space: gym.Space, action_space: gym.Space) -> dict[str, Any]:
@@ -145,6 +146,7 @@ def _is_masked(space: gym.Space) -> bool:
 
 
 def _obs_shape(space: gym.Space) -> Any:
+    """Shapes of what an encoder is to see."""
     if isinstance(space, gym.spaces.Dict):
         if _is_masked(space) or set(space) == _WITH_PAST:
             return _obs_shape(space["obs"])  # the policy knows what the others are for

@@ -124,6 +124,7 @@ ENV_REGISTRY = Registry(
         "pettingzoo_game": "ding.envs.pettingzoo_game:PettingZooGame",
         "ding_env_wrapper": _WRAPPER,
         "ding_env_wrapper_generated": _WRAPPER,
+        "gym": _WRAPPER,
     },
 )
 ENV_MANAGER_REGISTRY = Registry(
