@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ding.utils.errors import DingError, nearest
@@ -52,8 +52,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         jobs = [(t, s) for t in chosen(args.only) for s in args.seeds or t.seeds]
         root = HERE / "runs" / "check" if args.check else HERE / "runs"
         # A check that went by finished runs of an older state of the code would prove nothing.
-        failed = run_missing(jobs, root, n_slot=max(1, args.jobs), fresh=args.fresh or args.check)
-        return check(jobs, root, failed) if args.check else record(jobs, root, failed)
+        n_slot, fresh = max(1, args.jobs), args.fresh or args.check
+        if args.check:
+            return check(jobs, root, run_missing(jobs, root, n_slot=n_slot, fresh=fresh))
+        # Each seed is written down when it ends: whoever stops this loses nothing.
+        failed = run_missing(
+            jobs, root, n_slot=n_slot, fresh=fresh, ended=lambda job: store([job], root)
+        )
+        return record(jobs, root, failed)
     except DingError as error:
         _say(f"ledger: error: {error}")
         return 1
@@ -70,7 +76,14 @@ def chosen(names: Sequence[str] | None) -> list[Task]:
     return [task for task in TASKS if not names or task.name in names]
 
 
-def run_missing(jobs: Sequence[Job], root: Path, *, n_slot: int, fresh: bool) -> list[Job]:
+def run_missing(
+    jobs: Sequence[Job],
+    root: Path,
+    *,
+    n_slot: int,
+    fresh: bool,
+    ended: Callable[[Job], None] = lambda job: None,
+) -> list[Job]:
     """Train in processes of their own, `n_slot` at once; returns the jobs that failed."""
     if fresh:
         for task, seed in jobs:
@@ -84,7 +97,9 @@ def run_missing(jobs: Sequence[Job], root: Path, *, n_slot: int, fresh: bool) ->
                 job = waiting.pop(0)
                 running[_start(job, root, n_slot)] = job
             for process in [p for p in running if p.poll() is not None]:
-                failed += _ended(running.pop(process), root)
+                job = running.pop(process)
+                failed += _ended(job, root)
+                ended(job)
             time.sleep(0.1)
     finally:
         for process in running:
@@ -129,8 +144,8 @@ def _ended(job: Job, root: Path) -> list[Job]:
     return []
 
 
-def record(jobs: Sequence[Job], root: Path, failed: Sequence[Job]) -> int:
-    """Write what all seeds came to; 1 if any of these did not pass."""
+def store(jobs: Sequence[Job], root: Path) -> Stored:
+    """Write what these seeds came to: results, curves, pictures and the page."""
     new = _outcomes(jobs, root)
     results = merged(read_results(RESULTS), new)
     write_results(RESULTS, results)
@@ -140,6 +155,12 @@ def record(jobs: Sequence[Job], root: Path, failed: Sequence[Job]) -> int:
             present = [s for s in task.seeds if load_outcome(root, task, s) is not None]
             draw(HERE, root, task, present)
             keep_curves(HERE / "curves.json", root, task, present)
+    return new
+
+
+def record(jobs: Sequence[Job], root: Path, failed: Sequence[Job]) -> int:
+    """Write what all seeds came to; 1 if any of these did not pass."""
+    new = store(jobs, root)
     passed = all(o.passed(t.goal) for t in TASKS for o in new.get(t.name, []))
     _say(f"written to {HERE.name}/: results.json, curves.json, README.md and pictures")
     return 0 if passed and not failed else 1

@@ -212,6 +212,7 @@ TASKS = (
     *(_minigrid("doorkey", p, "DoorKey-6x6", 1_000_000) for p in ("ppo", "rnd_ppo", "icm_ppo")),
     _spread("qmix", "QMIX"),
     _spread("vdn", "VDN"),
+    _spread("mappo", "MAPPO"),
     _task(
         "classic_control.cartpole",
         "cartpole_fixed",
@@ -221,7 +222,9 @@ TASKS = (
         100_000,
         1,
     ),
-    _imitation("sqil_dqn", "SQIL by DQN, 5 episodes", 475.0, Expert(task="cartpole_ppo", n_episode=5)),
+    _imitation(
+        "sqil_dqn", "SQIL by DQN, 5 episodes", 475.0, Expert(task="cartpole_ppo", n_episode=5)
+    ),
     _imitation("dqfd", "DQfD, 2 episodes", 475.0, Expert(task="cartpole_ppo", n_episode=2)),
     _imitation("r2d3", "R2D3, 2 episodes", 475.0, Expert(task="cartpole_ppo", n_episode=2)),
     _imitation(

@@ -26,11 +26,12 @@ BELOW: dict[str, set[str]] = {
         *("utils", "config", "torch_utils", "model", "policy", "envs", "worker", "data")
     },
     "pipeline": {"utils", "config", "policy", "envs", "worker", "data", "reward_model"},
+    "league": {"utils", "config", "envs", "policy", "worker", "pipeline"},
     "parallel": {"utils", "torch_utils", "policy", "envs", "worker", "pipeline"},
     "agent": {"utils", "config", "model", "policy", "envs"},
     "entry": {
         *("utils", "torch_utils", "rl_utils", "model", "config", "policy", "envs", "worker"),
-        *("pipeline", "parallel", "data", "agent"),
+        *("pipeline", "parallel", "data", "agent", "league"),
     },
 }
 """Package to what it may import (besides itself)."""
@@ -93,7 +94,9 @@ NAMES = {
         IBuffer NaiveReplayBuffer AdvancedReplayBuffer EpisodeReplayBuffer SequenceReplayBuffer
         ElasticReplayBuffer         create_buffer get_buffer_cls BaseSerialEvaluator
         InteractionSerialEvaluator VectorEvalMonitor create_serial_evaluator BaseLearner
-        LearnerHook register_learner_hook create_learner BaseSerialCommander""",
+        LearnerHook register_learner_hook create_learner BaseSerialCommander
+        BattleEpisodeSerialCollector BattleSampleSerialCollector
+        BattleInteractionSerialEvaluator""",
     "ding.data.buffer": "DequeBuffer BufferedData",
     "ding.config": """compile_config read_config read_config_with_system read_config_yaml
         save_config save_config_py save_config_yaml Config deep_merge_dicts""",
@@ -101,6 +104,10 @@ NAMES = {
         collect_episodic_demo_data episode_to_transitions episode_to_transitions_filter
         offline_data_save_type serial_pipeline_bc""",
     "ding.entry.cli": "main",
+    "ding.league": """BaseLeague OneVsOneLeague create_league create_player create_payoff Player
+        ActivePlayer HistoricalPlayer NaiveSpPlayer MainPlayer MainExploiter LeagueExploiter pfsp
+        uniform BattleRecordDict BattleSharedPayoff LeagueMetricEnv PlayerRating EloCalculator
+        get_elo get_elo_array""",
     "ding.utils": """ENV_REGISTRY ENV_MANAGER_REGISTRY ENV_WRAPPER_REGISTRY POLICY_REGISTRY
         MODEL_REGISTRY BUFFER_REGISTRY LEARNER_REGISTRY SERIAL_COLLECTOR_REGISTRY
         SERIAL_EVALUATOR_REGISTRY COMMANDER_REGISTRY Registry import_module set_pkg_seed""",

@@ -153,6 +153,21 @@ def test_fresh_forgets_finished_runs(trained: list[Path], tmp_path: Path) -> Non
     assert load_outcome(tmp_path, TASK, 0) is None
 
 
+def test_a_seed_is_written_down_beside_those_that_are_stored(
+    trained: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "HERE", tmp_path)
+    monkeypatch.setattr(ledger, "RESULTS", tmp_path / "results.json")
+    monkeypatch.setattr(ledger, "draw", lambda *args: None)
+    monkeypatch.setattr(ledger, "keep_curves", lambda *args: None)
+    for seed in (1, 0):
+        run_seed(TASK, seed, tmp_path)
+        ledger.store([(TASK, seed)], tmp_path)
+    stored = read_results(tmp_path / "results.json")
+    assert [o.seed for o in stored[TASK.name]] == [0, 1]
+    assert TASK.title in (tmp_path / "README.md").read_text()
+
+
 def test_missing_seeds_run_in_processes_and_failures_are_told(
     trained: list[Path],
     tmp_path: Path,
@@ -173,6 +188,8 @@ def test_missing_seeds_run_in_processes_and_failures_are_told(
 
     monkeypatch.setattr(ledger, "_start", start)
     jobs = [(TASK, 0), (TASK, 1)]
-    assert ledger.run_missing(jobs, tmp_path, n_slot=2, fresh=False) == [(TASK, 1)]
+    ended: list[ledger.Job] = []
+    failed = ledger.run_missing(jobs, tmp_path, n_slot=2, fresh=False, ended=ended.append)
+    assert failed == ended == [(TASK, 1)]
     assert started == [1]
     assert "cartpole_dqn seed 1: failed: last words" in capsys.readouterr().out

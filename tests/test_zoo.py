@@ -13,9 +13,12 @@ import pytest
 from ding.config import compile_config
 from ding.entry.predefined import ZOO, predefined_config
 from ding.envs import get_vec_env_setting
+from ding.envs.two_player import SeatsSpace
 from ding.pipeline.spaces import fit_model_to_env
 from ding.policy import create_policy
+from ding.utils.batch import stack, take
 from ding.utils.errors import DingError
+from ding.worker.battle.games import split_turns
 from dizoo.atari.envs import AtariEnv
 
 ROOT = Path(__file__).parents[1]
@@ -26,9 +29,8 @@ MODULES = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in FI
 @pytest.mark.parametrize("module", MODULES, ids=[file.stem for file in FILES])
 def test_config_fits_its_env(module: str) -> None:
     loaded = import_module(module)
-    cfg = compile_config(
-        loaded.main_config, auto=True, create_cfg=loaded.create_config, save_cfg=False
-    )
+    main = {key: part for key, part in loaded.main_config.items() if key != "league"}
+    cfg = compile_config(main, auto=True, create_cfg=loaded.create_config, save_cfg=False)
     assert cfg.exp_name.startswith(module.rpartition(".")[2].removesuffix("_config"))
     assert cfg.env.evaluator_env_num <= cfg.env.n_evaluator_episode
     env_fn, collector, evaluator = get_vec_env_setting(cfg.env)
@@ -44,8 +46,14 @@ def test_config_fits_its_env(module: str) -> None:
         pytest.skip(str(error))
     fit_model_to_env(cfg.policy, env)
     policy = create_policy(cfg.policy, enable_field=["eval"])
-    output = policy.eval_mode.forward({0: obs})[0]
-    env.step(output["action"])
+    if isinstance(env.action_space, SeatsSpace):
+        seen, _ = split_turns(stack([obs]), 1)
+        seats = {k: take(seen, (0, k)) for k in (0, 1)}
+        moves = policy.eval_mode.forward(seats)
+        env.step(np.array([moves[k]["action"] for k in (0, 1)]))
+    else:
+        output = policy.eval_mode.forward({0: obs})[0]
+        env.step(output["action"])
     env.close()
 
 

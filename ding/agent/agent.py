@@ -14,6 +14,7 @@ from ding.agent.card import Card
 from ding.agent.play import play_episodes
 from ding.agent.spaces import arrays_of, is_batch
 from ding.policy import Policy, create_policy
+from ding.policy.user_model import fitted_model
 from ding.utils.batch import ByEnv, first_leaf, stacked_of, take, tree_map
 
 _FIELDS = ("eval", "collect", "command")
@@ -26,9 +27,11 @@ class Agent:
 
     def __init__(self, card: Card, *, model: Any = None, seed: int = 0) -> None:
         self.card = card
+        self.border = card.border()
+        seen, acted = self.border.seen_space, self.border.action_map.presented
+        model = fitted_model(model, card.policy, seen, acted)
         self.policy: Policy = create_policy(card.policy, model=model, enable_field=_FIELDS)
         self.policy.rng.bit_generator.state = np.random.default_rng(seed).bit_generator.state
-        self.border = card.border()
         self._best, self._drawn = self.policy.eval_mode, self.policy.collect_mode
         self._exploration = self.policy.command_mode.get_setting_collect(_EXPLORED)
         self._row_ids: dict[int, np.ndarray] = {}
@@ -59,7 +62,7 @@ class Agent:
         else:
             output = self._drawn.forward(seen, **self._exploration)
         action = self.border.taken(stacked_of(output)[1]["action"])
-        return action if batched else take(action, 0)
+        return action if batched else tree_map(_array_of_float, take(action, 0))
 
     def act_on(self, seen: Any) -> Any:
         """Best actions for stacked observations that went through the run's wrappers before."""
@@ -116,6 +119,10 @@ class Agent:
     def __repr__(self) -> str:
         name = (self.card.env or {}).get("env_id") or "its own env"
         return f"Agent({self.card.policy['type']} for {name})"
+
+
+def _array_of_float(leaf: Any) -> Any:
+    return np.asarray(leaf) if isinstance(leaf, np.floating) else leaf
 
 
 def _with_axis(leaf: np.ndarray) -> np.ndarray:

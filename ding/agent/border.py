@@ -14,13 +14,13 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import TimeLimit
 
+from ding.envs.obs_map import ObsMap, obs_map
 from ding.envs.spaces import (
     ActionMap,
     DiscreteAction,
     NestedAction,
+    RegroupedAction,
     action_map,
-    narrow,
-    narrow_space,
 )
 from ding.envs.wrappers import (
     EpisodicLifeWrapper,
@@ -68,16 +68,16 @@ class Feed(gym.Env[Any, Any]):
 class Row:
     """One episode's chain of wrappers."""
 
-    def __init__(self, feed: Feed, chain: Any) -> None:
-        self._feed, self._chain = feed, chain
+    def __init__(self, feed: Feed, chain: Any, see: ObsMap) -> None:
+        self._feed, self._chain, self._see = feed, chain, see
         self.action: Any = None
         """Taken after the last observation; None: the episode begins."""
 
     def seen(self, obs: Any, reward: float) -> Any:
         self._feed.give(obs, reward)
         if self.action is None:
-            return narrow(self._chain.reset()[0])
-        return narrow(self._chain.step(self.action)[0])
+            return self._see(self._chain.reset()[0])
+        return self._see(self._chain.step(self.action)[0])
 
 
 class Border:
@@ -90,7 +90,8 @@ class Border:
         self.wrappers = tuple(wrappers)
         self.rows: list[Row] = []
         chain = self._new_chain()[1]
-        self.seen_space = narrow_space(chain.observation_space)
+        self.obs_map = obs_map(chain.observation_space)
+        self.seen_space = self.obs_map.presented
         """Of what the policy is given."""
         self.action_map = action_map(chain.action_space, act_scale)
         self.outward = _actions_of(chain, action_space)
@@ -108,14 +109,14 @@ class Border:
     def seen(self, obs: Any, reward: Any = None) -> Any:
         """Stacked observations of the env as the policy knows them."""
         if not self.wrappers:
-            return narrow(obs)
+            return self.obs_map(obs)
         n = len(first_leaf(obs))
         while len(self.rows) < n:
-            self.rows.append(Row(*self._new_chain()))
+            self.rows.append(Row(*self._new_chain(), self.obs_map))
         rewards = self._rewards(reward, n)
         rows = zip(self.rows[:n], range(n), rewards, strict=True)
         # Copies: frame stacks keep them, and envs may write the next frame into the same memory.
-        return stack([row.seen(tree_map(np.copy, take(obs, i)), r) for row, i, r in rows])
+        return stack([row.seen(tree_map(_own, take(obs, i)), r) for row, i, r in rows])
 
     def _rewards(self, reward: Any, n: int) -> list[float]:
         if reward is None:
@@ -146,8 +147,14 @@ class Border:
                 self.rows[i].action = None
 
 
+def _own(leaf: Any) -> Any:
+    return np.copy(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
+
+
 def to_env(mapping: ActionMap, action: Any) -> Any:
     """`mapping` for stacked actions."""
+    if isinstance(mapping, RegroupedAction):
+        return to_env(mapping.nested, mapping.split(action))
     if isinstance(mapping, NestedAction):
         if isinstance(mapping.parts, dict):
             return {key: to_env(part, action[key]) for key, part in mapping.parts.items()}

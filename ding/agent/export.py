@@ -28,6 +28,8 @@ from ding.envs.spaces import (
     DiscreteAction,
     MultiDiscreteAction,
     NestedAction,
+    PlainAction,
+    RegroupedAction,
     ScaledAction,
     narrow,
 )
@@ -85,6 +87,8 @@ def _refusal(policy: str, reason: str) -> DingError:
 
 def to_env(mapping: ActionMap, action: Any) -> Any:
     """`mapping` in torch, for stacked actions."""
+    if isinstance(mapping, RegroupedAction):
+        return to_env(mapping.nested, mapping.split(action))
     if isinstance(mapping, NestedAction):
         if isinstance(mapping.parts, dict):
             return {key: to_env(part, action[key]) for key, part in mapping.parts.items()}
@@ -92,14 +96,13 @@ def to_env(mapping: ActionMap, action: Any) -> Any:
         return tuple(to_env(part, one) for part, one in pairs)
     if isinstance(mapping, DiscreteAction):
         return action + mapping.start
-    dtype = torch.from_numpy(np.zeros(0, mapping.presented.dtype)).dtype
     if isinstance(mapping, ScaledAction):
         half, middle = torch.from_numpy(mapping.half), torch.from_numpy(mapping.middle)
-        dtype = half.dtype
-        return action.to(dtype).clamp(-1, 1) * half + middle
+        return mapping.shaped(action.to(half.dtype).clamp(-1, 1) * half + middle)
+    assert isinstance(mapping, (MultiDiscreteAction, PlainAction))
     if isinstance(mapping, MultiDiscreteAction):
-        return action.to(dtype) + torch.from_numpy(np.asarray(mapping.start))
-    return action.to(dtype)
+        action = action.to(torch.int64) + torch.from_numpy(np.asarray(mapping.start))
+    return mapping.shaped(action.to(torch.from_numpy(np.zeros(0, mapping.dtype)).dtype))
 
 
 def export(agent: Any, path: str | Path) -> None:

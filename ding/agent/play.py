@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from ding.agent.spaces import Unseen
 from ding.envs import BaseEnv
 from ding.envs.video import EpisodeRecorder
 from ding.utils.errors import DingError
@@ -57,6 +58,8 @@ def _fits(given: Any, wanted: Any, bounds: bool) -> bool:
         same = isinstance(given, spaces.Tuple) and len(given.spaces) == len(wanted.spaces)
         pairs = zip(given.spaces, wanted.spaces, strict=True) if same else ()
         return same and all(_fits(one, other, bounds) for one, other in pairs)
+    if isinstance(wanted, Unseen):
+        return True
     if isinstance(wanted, spaces.Box):
         same = isinstance(given, spaces.Box) and given.shape == wanted.shape
         return same and (

@@ -9,8 +9,24 @@ import numpy as np
 from gymnasium import Space, spaces
 
 from ding.envs.agents import AgentsSpace
+from ding.envs.obs_map import has_numbers
+from ding.utils.batch import objects
 from ding.utils.errors import CheckpointError, DingError
 from ding.utils.plain import NotPlainError, from_plain, to_plain
+
+
+class Unseen(Space[Any]):
+    """A part of observations that policies do not see; of what kind it is does not matter."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def contains(self, x: Any) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return self.name
 
 
 def plain_space(space: Space[Any]) -> dict[str, Any]:
@@ -32,9 +48,7 @@ def plain_space(space: Space[Any]) -> dict[str, Any]:
         return {"kind": "MultiBinary", "n": to_plain(space.n)}
     if isinstance(space, AgentsSpace):
         return {"kind": "Agents", "one": plain_space(space.one), "agent_num": space.agent_num}
-    raise DingError(
-        f"a {type(space).__name__} space cannot be saved; convert it with an env wrapper"
-    )
+    return {"kind": "Unseen", "name": repr(space)}
 
 
 def space_of(plain: Mapping[str, Any]) -> Space[Any]:
@@ -75,7 +89,12 @@ def _agents(plain: Mapping[str, Any]) -> Space[Any]:
     return AgentsSpace(space_of(plain["one"]), plain["agent_num"])
 
 
+def _unseen(plain: Mapping[str, Any]) -> Space[Any]:
+    return Unseen(str(plain["name"]))
+
+
 _BY_KIND = {
+    "Unseen": _unseen,
     "Agents": _agents,
     "Dict": _dict,
     "Tuple": _tuple,
@@ -98,6 +117,8 @@ def arrays_of(obs: Any, space: Space[Any], where: str = "the observation") -> An
             raise DingError(f"{where} must be a tuple of {len(space.spaces)} parts")
         pairs = enumerate(zip(obs, space.spaces, strict=True))
         return tuple(arrays_of(one, part, f"{where}[{i}]") for i, (one, part) in pairs)
+    if not has_numbers(space):
+        return _unseen_parts(obs)
     array = obs if isinstance(obs, np.ndarray) else _array(obs, space)
     shape = space.shape or ()
     if array.shape != shape and array.shape[1:] != shape:
@@ -108,6 +129,15 @@ def arrays_of(obs: Any, space: Space[Any], where: str = "the observation") -> An
     if array.dtype.kind not in "biuf":
         raise DingError(f"{where} must be numbers, got an array of {array.dtype}")
     return array
+
+
+def _unseen_parts(obs: Any) -> np.ndarray:
+    """Words and the like as an array of objects; a list or an array is a batch of them."""
+    if isinstance(obs, (list, np.ndarray)):
+        return objects(obs)  # type: ignore[arg-type]
+    part = np.empty((), dtype=object)
+    part[()] = obs
+    return part
 
 
 def _array(obs: Any, space: Space[Any]) -> np.ndarray:
@@ -123,6 +153,7 @@ def is_batch(obs: Any, space: Space[Any]) -> bool:
     """Whether an observation in arrays has an axis of rows in front."""
     while isinstance(space, (spaces.Dict, spaces.Tuple)):
         inner = space.spaces
-        key, space = next(iter(inner.items() if isinstance(inner, dict) else enumerate(inner)))
+        named = inner.items() if isinstance(inner, dict) else enumerate(inner)
+        key, space = next((key, part) for key, part in named if has_numbers(part))
         obs = obs[key]
     return bool(obs.ndim > len(space.shape or ()))

@@ -16,7 +16,8 @@ from ding.utils.errors import DingError, UsageError, nearest
 from ding.utils.files import check_can_write
 
 MODES = (
-    *("serial", "serial_onpolicy", "serial_reward_model", "serial_bc"),
+    *("serial", "serial_onpolicy", "serial_reward_model", "serial_bc", "selfplay", "league"),
+    *("serial_gail", "serial_sqil", "serial_dqfd", "serial_r2d3"),
     *("parallel", "dist", "eval", "replay"),
 )
 _PLATFORMS = ("local",)
@@ -219,6 +220,8 @@ def _train(args: argparse.Namespace) -> int:
 
     configs, limits = _configs(args), _limits(args)
     seeds = args.seed or [configs[0].get("seed", 0)]
+    if len(seeds) > 1 and args.mode == "league":
+        raise DingError("-m league takes one seed: a league has several policies as it is")
     if len(seeds) > 1:
         return _train_seeds(args, configs, limits)
     if args.seed and not args.exp_name and "exp_name" in configs[0]:

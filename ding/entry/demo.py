@@ -21,7 +21,8 @@ from ding.data.space_fit import misfit
 from ding.entry.demo_data import env_name, origin_of
 from ding.entry.trained import load_weights, prepared
 from ding.envs import get_vec_env_setting, manager_of
-from ding.envs.spaces import check_supported, narrow, narrow_space
+from ding.envs.obs_map import ObsMap, obs_map
+from ding.envs.spaces import check_supported
 from ding.pipeline.run import ConfigLike, read_input
 from ding.policy import Policy
 from ding.policy.modes import CollectMode
@@ -53,14 +54,15 @@ def record(
     made = gym.make(env) if isinstance(env, str) else env
     name = str(path or f"record of {made}")
     try:
-        origin = _origin(made, seed, name)
-        episodes = [_played(made, act, seed if i == 0 else None) for i in range(n_episode)]
+        see = obs_map(made.observation_space)
+        origin = _origin(made, see, seed, name)
+        episodes = [_played(made, see, act, seed if i == 0 else None) for i in range(n_episode)]
         rng = np.random.default_rng(seed)
 
         def at_random(obs: Any) -> Any:
             return take(random_actions(made.action_space, 1, rng), 0)
 
-        random = [_played(made, at_random, None) for _ in range(N_RANDOM)]
+        random = [_played(made, see, at_random, None) for _ in range(N_RANDOM)]
     finally:
         if isinstance(env, str):
             made.close()
@@ -72,13 +74,12 @@ def _check_count(n_episode: int) -> None:
         raise DemonstrationError(f"{n_episode} episodes: demonstrations have at least one")
 
 
-def _origin(env: gym.Env[Any, Any], seed: int, name: str) -> Origin:
-    check_supported(env.observation_space, "observation_space")
+def _origin(env: gym.Env[Any, Any], see: ObsMap, seed: int, name: str) -> Origin:
     check_supported(env.action_space, "action_space")
     spec = env.spec
     return Origin(
         env_id=spec.id if spec else None,
-        obs_space=narrow_space(env.observation_space),
+        obs_space=see.presented,
         action_space=env.action_space,
         seed=seed,
         versions={"gymnasium": gym.__version__},
@@ -86,7 +87,9 @@ def _origin(env: gym.Env[Any, Any], seed: int, name: str) -> Origin:
     )
 
 
-def _played(env: gym.Env[Any, Any], act: Callable[[Any], Any], seed: int | None) -> Rows:
+def _played(
+    env: gym.Env[Any, Any], see: ObsMap, act: Callable[[Any], Any], seed: int | None
+) -> Rows:
     """Steps of one episode."""
     obs, _ = env.reset(seed=seed)
     space, rows, done = env.action_space, [], False
@@ -96,10 +99,10 @@ def _played(env: gym.Env[Any, Any], act: Callable[[Any], Any], seed: int | None)
         done = bool(terminated or truncated)
         rows.append(
             {
-                "obs": narrow(obs),
+                "obs": see(obs),
                 "action": action,
                 "reward": np.float32(reward),
-                "next_obs": narrow(next_obs),
+                "next_obs": see(next_obs),
                 "done": done,
                 "truncated": bool(truncated and not terminated),
             }

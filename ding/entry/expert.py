@@ -32,6 +32,7 @@ _FORMER = {
     "policy.collect.pho": "share",
 }
 """Established keys of DQfD and R2D3, and what they are called in the section above."""
+EXPERT_MODES = ("serial_gail", "serial_sqil", "serial_dqfd", "serial_r2d3")
 _COUNT = 5000
 """Steps that an expert plays where nothing says how many."""
 
@@ -160,3 +161,12 @@ def expert_file(
 
 def _taken(section: Any, key: str, default: Any) -> Any:
     return section.pop(key, default) if isinstance(section, dict) else default
+
+
+def check_has_expert(cfg: Any, mode: str) -> None:
+    """Refuse a config that does not say what this mode of the command is for."""
+    model = cfg.get("reward_model")
+    if mode == "serial_gail" and (model is None or model.type != "gail"):
+        raise ConfigError("-m serial_gail needs main_config.reward_model = dict(type='gail', ...)")
+    if mode != "serial_gail" and cfg.policy.other.get("demonstrations") is None:
+        raise ConfigError(f"-m {mode} needs {_SECTION} = dict(path=FILE, ...)")

@@ -13,8 +13,10 @@ import gymnasium as gym
 import numpy as np
 
 from ding.config import deep_merge_dicts
-from ding.envs import BaseEnv
+from ding.envs import BaseEnv, DingEnvWrapper
 from ding.envs.agents import AgentsSpace
+from ding.model.encoder import IMAGE_SIZES, is_image
+from ding.pipeline.spaces import action_kind
 from ding.utils.registry import POLICY_REGISTRY
 
 USUAL_STEPS = 200_000
@@ -42,14 +44,34 @@ class Task:
     """Least and largest reward of a step in a few episodes at random."""
     threshold: float | None = None
     """Return that counts as solved."""
+    limit: int | None = None
+    """Most steps of an episode that are set since the env has no limit."""
 
     @property
     def is_image(self) -> bool:
-        return len(self.obs_space.shape or ()) == 3
+        return _holds_image(self.obs_space)
+
+    @property
+    def kind(self) -> str:
+        """Of the actions, as policies name it."""
+        kind = action_kind(self.action_space)
+        return "discrete" if kind == "multi_discrete" else kind
 
     @property
     def is_continuous(self) -> bool:
         return isinstance(self.action_space, gym.spaces.Box)
+
+
+def _holds_image(space: gym.Space[Any]) -> bool:
+    if isinstance(space, gym.spaces.Dict):
+        return any(map(_holds_image, space.spaces.values()))
+    return is_image(space.shape)
+
+
+def _is_scaled(space: gym.Space[Any]) -> bool:
+    """Whether all numbers are within [-1, 1] already."""
+    within = isinstance(space, gym.spaces.Box) and (space.low >= -1).all()
+    return bool(within and (space.high <= 1).all())  # type: ignore[attr-defined]
 
 
 def rewards_at_random(env: BaseEnv) -> tuple[float, float]:
@@ -76,14 +98,25 @@ def task_of(
     """Look at an env; at its rewards only if the policy has to know how large returns can be."""
     cls = POLICY_REGISTRY.get(policy)
     signature = cls.model_signature(cls.default_config()) or ()
+    budget = USUAL_STEPS if steps is None else steps
+    limit = None
+    if isinstance(env, DingEnvWrapper) and horizon is None:
+        horizon = env.step_limit
+        limit = _limit_for(budget) if horizon is None else None
     return Task(
         env.observation_space,
         env.action_space,
-        USUAL_STEPS if steps is None else steps,
-        horizon,
+        budget,
+        limit or horizon,
         rewards_at_random(env) if set(signature) >= _SUPPORT else (0.0, 0.0),
         threshold,
+        limit,
     )
+
+
+def _limit_for(steps: int) -> int:
+    """Most steps of an episode, where the env would let a policy that is stuck play for ever."""
+    return min(max(steps // 100, 100), 1000)
 
 
 def settings_for(policy: str, task: Task) -> tuple[Settings, str]:
@@ -116,7 +149,7 @@ def _on_policy(default: Mapping[str, Any], task: Task) -> Settings:
     batch_size = min(128 if n_sample > 64 else 64, n_sample)
     settings: Settings = {
         "discount_factor": 0.99,
-        "obs_norm": not task.is_image and isinstance(task.obs_space, gym.spaces.Box),
+        "obs_norm": _needs_norm(task),
         "learn": {
             "batch_size": batch_size,
             "entropy_weight": 0.0 if task.is_continuous else 0.01,
@@ -134,6 +167,12 @@ def _on_policy(default: Mapping[str, Any], task: Task) -> Settings:
         settings["reward_norm"] = True
     settings["eval"] = _evaluation(updates / n_sample, task)
     return settings
+
+
+def _needs_norm(task: Task) -> bool:
+    space = task.obs_space
+    has_floats = isinstance(space, gym.spaces.Box) and space.dtype == np.float32
+    return has_floats and not task.is_image and not _is_scaled(space)
 
 
 def _by_values(default: Mapping[str, Any], task: Task) -> Settings:
@@ -195,7 +234,9 @@ def _evaluation(updates_per_step: float, task: Task) -> Settings:
 
 def _model(default: Mapping[str, Any], task: Task) -> Settings:
     settings: Settings = {}
-    if not task.is_image:
+    if task.is_image:
+        settings["encoder_hidden_size_list"] = list(IMAGE_SIZES)
+    else:
         size = 64 if default["on_policy"] else 128
         if not default["on_policy"] and "eps" not in default["other"]:
             settings |= {"actor_head_hidden_size": 256, "critic_head_hidden_size": 256}
@@ -252,6 +293,11 @@ def _told(settings: Settings, task: Task) -> str:
     if "v_max" in settings.get("model", {}):
         model = settings["model"]
         parts.append(f"returns from {model['v_min']:.3g} to {model['v_max']:.3g}")
+    if task.limit is not None:
+        parts.append(
+            f"episodes of at most {task.limit:,} steps since the env has no limit "
+            "(env.max_episode_steps)"
+        )
     parts.append(f"{_EVALUATIONS} evaluations")
     return (
         f"settings for {kind}, {actions} actions and {task.steps:,} env steps (docs/first_run.md): "

@@ -111,7 +111,7 @@ class ParallelRun:
             if "type" not in self.cfg.policy.model:
                 fit_model_to_env(self.cfg.policy, manager)
             fit_reward_model_to_env(self.cfg, manager)
-            self._advice = advice(self.cfg.policy, manager.observation_space)
+            self._advice = advice(self.cfg.policy, manager)
 
     def _find(self, resume: str | Path | bool, or_begin: bool) -> Path | None:
         """The run to go on with."""

@@ -12,6 +12,8 @@ from ding.parallel.sharded_learning import check_shared_config
 from ding.policy import get_policy_cls
 from ding.policy.bc import BehaviourCloningPolicy
 from ding.utils.errors import ConfigError
+from ding.worker import get_serial_collector_cls
+from ding.worker.battle.collector import BattleCollector
 
 # Settings of the former transport and of its workers: what they set is built in now.
 _FORMER = (
@@ -112,6 +114,11 @@ def check_parallel(cfg: Any, fleet: Fleet) -> None:
         raise ConfigError(
             f"policy '{policy.type}' stores whole episodes (policy.collect.n_episode), which "
             "parallel runs can't do; use -m serial"
+        )
+    if issubclass(get_serial_collector_cls(policy.collect.collector), BattleCollector):
+        raise ConfigError(
+            f"policy.collect.collector.type = '{policy.collect.collector.type}': games of two are "
+            "played in one process; use -m selfplay"
         )
     if fleet.learner_num > 1:
         check_shared_config(policy, fleet.learner_num)

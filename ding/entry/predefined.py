@@ -11,11 +11,17 @@ import gymnasium as gym
 
 from ding.entry.first_run import Task, settings_for, task_of
 from ding.envs import DingEnvWrapper
+from ding.envs.given import maker_of
 from ding.envs.packages import register_package
 from ding.utils.errors import DingError, nearest
 from ding.utils.registry import POLICY_REGISTRY
 
 ZOO = {
+    "connect_four": "dizoo.board_games.config",
+    "league_demo": "dizoo.league_demo.config",
+    "rock_paper_scissors": "dizoo.league_demo.config",
+    "zero_sum": "dizoo.league_demo.config",
+    "tictactoe": "dizoo.board_games.config",
     "climbing": "dizoo.matrix_games.config",
     "penalty": "dizoo.matrix_games.config",
     "qtran_matrix": "dizoo.matrix_games.config",
@@ -64,16 +70,17 @@ def predefined_config(
     if env in ZOO:
         return _of_zoo(env, policy)
     register_package(env)
-    if env not in gym.registry:
+    if env not in gym.registry and maker_of(env) is None:
         known = [*ZOO, *gym.registry]
         raise DingError(
             f"unknown env '{env}' (-e): not in the zoo, no Gymnasium id{nearest(env, known)}"
         )
     POLICY_REGISTRY.get(policy)  # an unknown name is an error here, with the nearest one
     probe = DingEnvWrapper(cfg={"env_id": env})
-    spec = gym.registry[env]
+    spec = gym.registry.get(env)
+    limit, threshold = (spec.max_episode_steps, spec.reward_threshold) if spec else (None, None)
     try:
-        task = task_of(probe, policy, steps, spec.max_episode_steps, spec.reward_threshold)
+        task = task_of(probe, policy, steps, limit, threshold)
     finally:
         probe.close()
     main = default_config(env, policy, task, say)
@@ -107,14 +114,15 @@ def default_config(
             loss = "mse_loss" if task.is_continuous else None
             settings |= dict(continuous=task.is_continuous, loss_type=loss)
         else:
-            settings["action_space"] = "continuous" if task.is_continuous else "discrete"
+            settings["action_space"] = task.kind
     return dict(
-        exp_name=f"{name.replace('/', '_')}_{policy}",
+        exp_name=f"{name.replace('/', '_').replace(':', '_')}_{policy}",
         env=dict(
             collector_env_num=4 if task.is_continuous else 8,
             evaluator_env_num=8,
             n_evaluator_episode=8,
             stop_value=float("inf") if task.threshold is None else task.threshold,
+            **({} if task.limit is None else dict(max_episode_steps=task.limit)),
             **_ENV.get(policy, {}),
         ),
         policy=settings,

@@ -17,9 +17,12 @@ from typing import Any
 
 from ding.config import override
 from ding.entry.bc import check_collects, clone
+from ding.entry.expert import EXPERT_MODES, check_has_expert
 from ding.entry.parallel import ParallelRun
 from ding.entry.reward_model import check_has_reward_model
+from ding.entry.selfplay import check_is_selfplay
 from ding.entry.serial import train
+from ding.league.run import LeagueRun
 from ding.parallel.checkpointing import MANIFEST
 from ding.pipeline.report import draw_curves, summary
 from ding.pipeline.run import ConfigLike, Run, read_input
@@ -44,10 +47,17 @@ def train_one(
     if mode == "parallel":
         with ParallelRun(input_cfg, seed, limits, resume) as parallel_run:
             return parallel_run.train()
+    if mode == "league":
+        with LeagueRun(input_cfg, seed, limits, resume) as league_run:
+            return league_run.train()
     only = mode == "serial_onpolicy"
     with Run(input_cfg, seed, limits=limits, resume=resume, on_policy_only=only) as run:
         if mode == "serial_reward_model":
             check_has_reward_model(run.cfg)
+        if mode in EXPERT_MODES:
+            check_has_expert(run.cfg, mode)
+        if mode == "selfplay":
+            check_is_selfplay(run.cfg)
         check_collects(run)
         return train(run)
 

@@ -21,6 +21,7 @@ from ding.entry.overrides import absolute, with_overrides
 from ding.entry.predefined import default_config, predefined_config
 from ding.entry.serial import train as train_run
 from ding.envs import BaseEnv, DingEnvWrapper
+from ding.envs.given import in_gymnasium, maker_of
 from ding.pipeline import report
 from ding.pipeline.assemble import EnvSetting
 from ding.pipeline.run import Run
@@ -169,21 +170,28 @@ def _with_policy(main: Any, create: Any, policy: str | None) -> tuple[Any, Any, 
 def _of_callable(
     env: Any, policy: str, steps: int | None, say: Callable[[str], None]
 ) -> tuple[Any, Any, Callable[[], Any] | None]:
-    if isinstance(env, (gym.Env, BaseEnv)):
+    if isinstance(env, BaseEnv):
         raise ConfigError(
             "ding.train makes several envs: pass the class, or a function that makes one, "
             f"instead of the env {env}"
         )
-    if not callable(env):
+    if not (callable(env) or isinstance(env, gym.Env)):
         raise ConfigError(f"ding.train takes no {type(env).__name__} as an env")
     name = getattr(env, "__name__", type(env).__name__).strip("<>")
     if isinstance(env, type) and issubclass(env, BaseEnv):
         return _of_base_env(env, policy, steps, say)
-    probe = env()
+    make_env = partial(_made, env)
+    probe = make_env()
     if not isinstance(probe, gym.Env):
         raise ConfigError(f"{name}() must make a Gymnasium env, it made {type(probe).__name__}")
     main = _default(name, policy, DingEnvWrapper(probe), steps, say)
-    return main, dict(env_manager=dict(type="base"), policy=dict(type=policy)), env
+    return main, dict(env_manager=dict(type="base"), policy=dict(type=policy)), make_env
+
+
+def _made(env: Any) -> Any:
+    """An env of those that a class, a function or an env stands for."""
+    make = maker_of(env)
+    return None if make is None else in_gymnasium(make())
 
 
 def _default(

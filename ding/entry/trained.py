@@ -16,6 +16,7 @@ from ding.pipeline.spaces import fit_model_to_env
 from ding.pipeline.state import runs_of
 from ding.policy import Policy, create_policy
 from ding.policy.modes import CollectMode, EvalMode
+from ding.policy.user_model import fitted_model
 from ding.utils.checkpoint import load_checkpoint
 from ding.utils.errors import CheckpointError
 from ding.utils.seed import set_pkg_seed
@@ -41,6 +42,7 @@ def prepared(
     env.seed(seed, dynamic_seed=not evaluating)
     if model is None and "type" not in cfg.policy.model:
         fit_model_to_env(cfg.policy, env)
+    model = fitted_model(model, cfg.policy, env.observation_space, env.action_space)
     field = ["eval"] if evaluating else ["collect", "command"]
     return cfg, env, create_policy(cfg.policy, model=model, enable_field=field)
 

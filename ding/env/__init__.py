@@ -1,12 +1,14 @@
 """Another name of `ding.envs`."""
 
 from ding.envs import (
+    AgentsSpace,
     AsyncSubprocessEnvManager,
     BaseEnv,
     BaseEnvManager,
     BaseEnvTimestep,
     DingEnvWrapper,
     EnvState,
+    ParallelAgentsEnv,
     StepByEnv,
     SyncSubprocessEnvManager,
     ThreadEnvManager,
@@ -23,12 +25,14 @@ from ding.envs import (
 )
 
 __all__ = [
+    "AgentsSpace",
     "AsyncSubprocessEnvManager",
     "BaseEnv",
     "BaseEnvManager",
     "BaseEnvTimestep",
     "DingEnvWrapper",
     "EnvState",
+    "ParallelAgentsEnv",
     "StepByEnv",
     "SyncSubprocessEnvManager",
     "ThreadEnvManager",

@@ -23,6 +23,7 @@ from ding.envs.manager import (
 )
 from ding.envs.manager.flight.file import load_flight
 from ding.envs.manager.flight.replay import replay_flight
+from ding.envs.manager.slot import evaluation_seeds
 from ding.envs.parallel_agents import ParallelAgentsEnv
 from ding.envs.wrappers import create_env_wrapper
 
@@ -41,6 +42,7 @@ __all__ = [
     "VecStep",
     "create_env_manager",
     "create_env_wrapper",
+    "evaluation_seeds",
     "get_env_cls",
     "get_env_manager_cls",
     "get_vec_env_setting",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -13,15 +14,10 @@ from easydict import EasyDict
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
 from ding.envs.base_env import BaseEnv, BaseEnvTimestep
+from ding.envs.given import OLD_GYM, checked_reset, in_gymnasium, is_adapted, maker_of
+from ding.envs.obs_map import PlainObs, obs_map
 from ding.envs.packages import missing_simulator, refuse_rebuilt, register_package
-from ding.envs.spaces import (
-    DiscreteAction,
-    QuickDiscrete,
-    action_map,
-    check_supported,
-    narrow,
-    narrow_space,
-)
+from ding.envs.spaces import DiscreteAction, QuickDiscrete, action_map, check_supported
 from ding.envs.video import EpisodeRecorder
 from ding.envs.wrappers import create_env_wrapper
 from ding.utils.errors import DingError, nearest
@@ -33,7 +29,8 @@ class DingEnvWrapper(BaseEnv):
     """Of an env, a factory of envs, or by id: `DingEnvWrapper(cfg={"env_id": "CartPole-v1"})`."""
 
     config: ClassVar[dict[str, Any]] = {
-        # Id of a registered Gymnasium env; not needed if an env or a factory is given.
+        # Id of a registered Gymnasium env, 'module:Class', a class or a function that makes one;
+        # not needed if an env or a factory is given.
         "env_id": None,
         # Further arguments of `gymnasium.make`.
         "env_kwargs": {},
@@ -66,11 +63,16 @@ class DingEnvWrapper(BaseEnv):
         if env is None and not self._cfg["env_id"]:
             raise DingError("DingEnvWrapper needs an env, a factory, or cfg['env_id']")
         self._given = env if isinstance(env, gym.Env) else None
-        self._factory = env if not isinstance(env, gym.Env) else None
+        self._factory: Any = env if not isinstance(env, gym.Env) else None
+        if env is None:
+            self._factory = _factory_of(self._cfg)
         self._env: Any = None
         self._env_step: Callable[[Any], Any] = self._no_episode
         self._action_map: Callable[[Any], Any] = self._no_episode
         self._passes: type | None = None
+        self._obs_map: Callable[[Any], Any] = self._no_episode
+        self._remaps = False
+        self._notes: tuple[str, ...] = ()
         self._limit = sys.maxsize
         self._steps = 0
         self._episode_return = 0.0
@@ -85,20 +87,21 @@ class DingEnvWrapper(BaseEnv):
             self._make()
         if self._recorder is not None:
             self._recorder.end_episode()
-        obs, _ = self._env.reset(seed=self._next_seed(), **kwargs)
+        first = self._env.reset(seed=self._next_seed(), **kwargs)
+        obs, _ = checked_reset(self._env, first)
         self._env_step = self._env.step
         self._steps = 0
         self._episode_return = 0.0
         if self._recorder is not None:
             self._recorder.add(self._env)
-        return narrow(obs)
+        return self._obs_map(obs)
 
     def step(self, action: Any) -> BaseEnvTimestep:
         if type(action) is not self._passes:
             action = self._action_map(action)
         obs, reward, terminated, truncated, info = self._env_step(action)
-        if type(obs) is not np.ndarray or obs.dtype is _FLOAT64:
-            obs = narrow(obs)
+        if type(obs) is not np.ndarray or obs.dtype is _FLOAT64 or self._remaps:
+            obs = self._obs_map(obs)
         reward = float(reward)
         self._episode_return += reward
         self._steps += 1
@@ -171,6 +174,18 @@ class DingEnvWrapper(BaseEnv):
         return self._observation_space
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What becomes of observations, where people should know it."""
+        self._need_spaces()
+        return self._notes
+
+    @property
+    def step_limit(self) -> int | None:
+        """Most steps of an episode, if the env or the config sets a limit that is seen here."""
+        self._need_spaces()
+        return None if self._limit == sys.maxsize else self._limit
+
+    @property
     def action_space(self) -> Any:
         self._need_spaces()
         return self._action_space
@@ -198,7 +213,10 @@ class DingEnvWrapper(BaseEnv):
     @property
     def _name(self) -> str:
         spec = self._given.spec if self._given is not None else None
-        return str(self._cfg["env_id"] or (spec.id if spec else None) or "env")
+        named = self._cfg["env_id"]
+        if callable(named):
+            named = getattr(named, "__name__", None)
+        return str(named or (spec.id if spec else None) or "env")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name})"
@@ -237,7 +255,7 @@ class DingEnvWrapper(BaseEnv):
             raise DingError(
                 f"{self!r} was unpickled and closed: its factory is gone, make a new one"
             )
-        env = self._given if self._given is not None else self._factory()  # type: ignore[misc]
+        env = in_gymnasium(self._given if self._given is not None else self._factory())
         if self._render_mode is not None and env.render_mode != self._render_mode:
             raise DingError(
                 f"{self!r}: to save replays make the env with render_mode='{self._render_mode}', "
@@ -261,6 +279,7 @@ class DingEnvWrapper(BaseEnv):
             raise missing_simulator(env_id, error) from error
         except (gym.error.Error, TypeError) as error:
             raise DingError(f"cannot make env '{env_id}' with {kwargs}: {error}") from error
+        env = in_gymnasium(env)
         if type(env.unwrapped.action_space) is gym.spaces.Discrete:
             env.unwrapped.action_space = QuickDiscrete(env.unwrapped.action_space)
         return env
@@ -275,9 +294,11 @@ class DingEnvWrapper(BaseEnv):
         return env
 
     def _set_spaces(self, env: Any) -> None:
-        check_supported(env.observation_space, f"observation space of {self!r}")
         check_supported(env.action_space, f"action space of {self!r}")
-        self._observation_space = narrow_space(env.observation_space)
+        seen = obs_map(env.observation_space, f"observation space of {self!r}")
+        self._obs_map, self._remaps = seen, not isinstance(seen, PlainObs)
+        self._observation_space = seen.presented
+        self._notes = (*seen.notes, *([OLD_GYM] if is_adapted(env) else []))
         self._action_map = action_map(env.action_space, bool(self._cfg["act_scale"]))
         # A plain int needs no mapping, except where the simulator counts from another number.
         plain = isinstance(self._action_map, DiscreteAction) and self._action_map.start == 0
@@ -285,6 +306,12 @@ class DingEnvWrapper(BaseEnv):
         self._action_space = self._action_map.presented
         self._action_space.seed(self._seed)
         self._reward_space = gym.spaces.Box(-np.inf, np.inf, (1,), dtype=np.float32)
+
+
+def _factory_of(cfg: Mapping[str, Any]) -> Callable[[], Any] | None:
+    """What makes the env that `env_id` names, unless that is an id."""
+    make = maker_of(cfg["env_id"])
+    return None if make is None else partial(make, **cfg["env_kwargs"])
 
 
 def _collect_only(wrapper: Any) -> bool:

@@ -15,7 +15,16 @@ import torch
 from torch import Tensor, nn
 
 from ding.model.action_mask import split_mask, wraps_obs
-from ding.model.encoder import Encoder, ObsShape, as_float, encoder_for, shape_of, size_of
+from ding.model.encoder import (
+    IMAGE_SIZES,
+    Encoder,
+    ObsShape,
+    as_float,
+    encoder_for,
+    holds_image,
+    shape_of,
+    size_of,
+)
 from ding.model.head import RegressionHead, ReparameterizationHead, discrete_head_for
 from ding.torch_utils.network import Activation, TwinMLP, mlp, orthogonal_
 from ding.utils.errors import ConfigError, nearest
@@ -174,7 +183,7 @@ class QAC(ActionValueNetwork):
     """Policy and action values for continuous actions; twin critics are evaluated as one stack.
 
     Without `encoder_hidden_size_list` a vector observation goes through `1 + head_layer_num` hidden
-    layers of `head_hidden_size`; images and dicts need an encoder first.
+    layers of `head_hidden_size`; images and dicts get an encoder of the usual sizes first.
     """
 
     modes: tuple[str, ...] = (*ActionValueNetwork.modes, "compute_first_critic")
@@ -311,10 +320,7 @@ def encoders_of(
             shape = shape_of(obs_shape, "obs_shape")
             if len(shape) == 1:
                 return None, None, shape[0]
-        raise ConfigError(
-            f"obs_shape {obs_shape!r} needs an encoder; set encoder_hidden_size_list, "
-            "for example [32, 64, 64, 128] for images"
-        )
+        hidden_size_list = IMAGE_SIZES if holds_image(obs_shape) else IMAGE_SIZES[-1:] * 2
     actor, critic = encoder_pair(obs_shape, hidden_size_list, share, activation, norm_type)
     return actor, critic, actor.output_size
 

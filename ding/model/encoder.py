@@ -18,6 +18,15 @@ from ding.utils.errors import ConfigError
 
 ObsShape = int | Sequence[int] | Mapping[str, Any]
 
+SMALLEST_IMAGE = 16
+"""Fewest pixels a side that are convolved; what is smaller is flattened."""
+_NATURE = ((8, 4, 3), (4, 2, 1))
+"""Kernels and strides of Mnih et al. 2015, for 36 pixels a side and more."""
+_SMALL = ((3, 3, 3), (2, 2, 1))
+_FROM_PIXELS = 36
+IMAGE_SIZES = (32, 64, 64, 128)
+"""Channels of three convolutions and the features, where nobody says others."""
+
 
 def shape_of(shape: Any, name: str) -> tuple[int, ...]:
     """`n` or a sequence of positive integers as a tuple."""
@@ -39,6 +48,18 @@ def as_float(x: Tensor) -> Tensor:
     if x.dtype is torch.float32:
         return x
     return x.float().div_(255.0) if x.dtype is torch.uint8 else x.float()
+
+
+def is_image(shape: Any) -> bool:
+    """Whether arrays of this shape are (C, H, W), large enough to convolve."""
+    if not isinstance(shape, Sequence) or len(shape) != 3:
+        return False
+    return min(shape[1:]) >= SMALLEST_IMAGE
+
+
+def holds_image(shape: ObsShape) -> bool:
+    """Whether that is an image, or a dict with one."""
+    return any(map(holds_image, shape.values())) if isinstance(shape, Mapping) else is_image(shape)
 
 
 class FCEncoder(nn.Module):
@@ -66,20 +87,26 @@ class FCEncoder(nn.Module):
 
 
 class ConvEncoder(nn.Module):
-    """(B, C, H, W) -> (B, F): one convolution per kernel, the remaining sizes fully connected."""
+    """(B, C, H, W) -> (B, F): one convolution per kernel, the remaining sizes fully connected.
+
+    Without kernels and strides they are those that fit the image.
+    """
 
     def __init__(
         self,
         obs_shape: Sequence[int],
         hidden_size_list: Sequence[int] = (32, 64, 64, 128),
         activation: Activation = "relu",
-        kernel_size: Sequence[int] = (8, 4, 3),
-        stride: Sequence[int] = (4, 2, 1),
+        kernel_size: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None,
         padding: Sequence[int] | None = None,
         norm_type: str | None = None,
     ) -> None:
         super().__init__()
         shape = shape_of(obs_shape, "obs_shape")
+        usual = _NATURE if min(shape[1:], default=0) >= _FROM_PIXELS else _SMALL
+        kernel_size = usual[0] if kernel_size is None else kernel_size
+        stride = usual[1] if stride is None else stride
         padding = padding if padding is not None else [0] * len(kernel_size)
         _check_convolutions(shape, hidden_size_list, kernel_size, stride, padding)
         n_conv = len(kernel_size)
@@ -144,7 +171,11 @@ def _output_area(
 
 
 class DictEncoder(nn.Module):
-    """A dict of observations -> (B, F): every entry encoded on its own, then concatenated."""
+    """A dict of observations -> (B, F): every entry encoded on its own, then concatenated.
+
+    With images, sizes for three convolutions are theirs, and the rest is for all; without so many
+    images get the usual ones.
+    """
 
     def __init__(
         self,
@@ -157,8 +188,9 @@ class DictEncoder(nn.Module):
         if not obs_shape:
             raise ConfigError("obs_shape is an empty dict; it needs one shape per entry")
         self.keys = tuple(obs_shape)
+        sizes_of = _sizes_beside_images if holds_image(obs_shape) else _same_sizes
         self.parts = nn.ModuleList(
-            encoder_for(shape, hidden_size_list, activation, norm_type)
+            encoder_for(shape, sizes_of(shape, hidden_size_list), activation, norm_type)
             for shape in obs_shape.values()
         )
         self.output_size = sum(output_size(part) for part in self.parts)
@@ -166,6 +198,20 @@ class DictEncoder(nn.Module):
     def forward(self, x: Mapping[str, Any]) -> Tensor:
         pairs = zip(self.keys, self.parts, strict=True)
         return torch.cat([part(x[key]) for key, part in pairs], dim=-1)
+
+
+def _same_sizes(shape: Any, sizes: Sequence[int]) -> Sequence[int]:
+    return sizes
+
+
+def _sizes_beside_images(shape: Any, sizes: Sequence[int]) -> Sequence[int]:
+    """Sizes for an entry of a dict with images, of those for the whole dict."""
+    n_conv = len(IMAGE_SIZES) - 1
+    if isinstance(shape, Mapping) and holds_image(shape):
+        return sizes
+    if is_image(shape):
+        return sizes if len(sizes) > n_conv else [*IMAGE_SIZES[:n_conv], sizes[-1]]
+    return sizes[n_conv:] if len(sizes) > n_conv else sizes
 
 
 Encoder = FCEncoder | ConvEncoder | DictEncoder
@@ -182,12 +228,15 @@ def encoder_for(
     activation: Activation = "relu",
     norm_type: str | None = None,
 ) -> Encoder:
-    """The encoder that fits the observation: dict, image (C, H, W) or vector."""
+    """The encoder that fits the observation: dict, image (C, H, W) or vector.
+
+    Images of few pixels a side are vectors.
+    """
     if not shape_of(hidden_size_list, "encoder_hidden_size_list"):
         raise ConfigError("encoder_hidden_size_list is empty; it needs at least one size")
     if isinstance(obs_shape, Mapping):
         return DictEncoder(obs_shape, hidden_size_list, activation, norm_type)
     shape = shape_of(obs_shape, "obs_shape")
-    if len(shape) == 3:
+    if is_image(shape):
         return ConvEncoder(shape, hidden_size_list, activation, norm_type=norm_type)
     return FCEncoder(shape, hidden_size_list, activation, norm_type)

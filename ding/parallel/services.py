@@ -41,6 +41,7 @@ from ding.utils.batch import Batch, Rows, columns_of, concat, length, take, tree
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
 from ding.worker import (
+    BaseSerialEvaluator,
     create_learner,
     create_serial_collector,
     create_serial_evaluator,
@@ -339,6 +340,8 @@ class EvaluatorService:
             policy=self._policy.eval_mode,
             exp_name=cfg.exp_name,
         )
+        if isinstance(self._evaluator, BaseSerialEvaluator):
+            self._evaluator.seed(blueprint.seed)
         self._directory = Path(cfg.exp_name) / "ckpt"
 
     def evaluate(self, state: ActingState, envstep: int) -> Answer:

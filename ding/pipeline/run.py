@@ -20,6 +20,7 @@ from ding.config.tree import plain_dict
 from ding.envs import get_vec_env_setting, manager_of
 from ding.pipeline.assemble import EnvSetting, assemble
 from ding.pipeline.batches import ReplayBatches
+from ding.pipeline.budget import budget_advice, check_budget, no_update
 from ding.pipeline.callbacks import Callbacks
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.learning import train_on
@@ -30,11 +31,13 @@ from ding.pipeline.source import Collected, CollectorSource
 from ding.pipeline.spaces import advice, fit_model_to_env, fit_reward_model_to_env
 from ding.pipeline.state import StateKeeper, check_same_config, discard, find_run, load_state
 from ding.policy import Policy, create_policy
+from ding.policy.user_model import fitted_model
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.limits import Limits
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
 from ding.worker import (
+    BaseSerialEvaluator,
     create_learner,
     create_serial_collector,
     create_serial_evaluator,
@@ -91,10 +94,8 @@ class Run:
         self._closing = ExitStack()
         set_pkg_seed(self.seed, use_cuda=self.cfg.policy.cuda)
         collector_env, evaluator_env = self._make_envs(env_setting, dynamic_seed)
-        if model is None and "type" not in self.cfg.policy.model:
-            fit_model_to_env(self.cfg.policy, collector_env)
-        fit_reward_model_to_env(self.cfg, collector_env)
         try:
+            model = self._fit(collector_env, model)
             state = self._open_directory(resume)
         except BaseException:
             self._closing.close()
@@ -111,11 +112,24 @@ class Run:
             self.callbacks.attach(self.learner, self.collector)
             if state is not None:
                 self._restore(state)
-            for line in advice(self.cfg.policy, collector_env.observation_space):
-                self.progress.message(line)
+            self._advise(collector_env)
         except BaseException:
             self._discard()
             raise
+
+    def _fit(self, env: Any, model: nn.Module | None) -> Any:
+        """Make config and model fit the env, refuse what can't work; returns the model."""
+        if model is None and "type" not in self.cfg.policy.model:
+            fit_model_to_env(self.cfg.policy, env)
+        fit_reward_model_to_env(self.cfg, env)
+        check_budget(self.cfg.policy, self.limits)
+        return fitted_model(model, self.cfg.policy, env.observation_space, env.action_space)
+
+    def _advise(self, env: Any) -> None:
+        longest = getattr(env, "step_limit", None)
+        lines = budget_advice(self.cfg.policy, self.limits, longest) if self._is_new else []
+        for line in [*advice(self.cfg.policy, env), *lines]:
+            self.progress.message(line)
 
     # --- putting together ----------------------------------------------------------------------
 
@@ -168,6 +182,8 @@ class Run:
         self.evaluator = create_serial_evaluator(
             cfg.eval.evaluator, env=evaluator_env, policy=self.policy.eval_mode, exp_name=name
         )
+        if isinstance(self.evaluator, BaseSerialEvaluator):
+            self.evaluator.seed(self.seed)
         self.source = CollectorSource(self.collector, self.policy.collect_mode)
         self.parts = assemble(self.cfg, self._env_setting)
         self._closing.callback(self.parts.close)
@@ -298,6 +314,7 @@ class Run:
             self.save(wait=True)
             self.learner.save_checkpoint()
         else:
+            self._check_learned()
             history, train_iter = self.evaluator.history, self.learner.train_iter
             if not history or history[-1]["train_iter"] != train_iter:
                 self._evaluate()  # what is reported is the policy as it is left behind
@@ -305,6 +322,14 @@ class Run:
             self.parts.save("last")
             self.save(wait=True)
         return self._report()
+
+    def _check_learned(self) -> None:
+        """Raise if the limits were reached before the first update."""
+        meant = self.stop or self.ended or not self.limits.train_iter
+        if self.learner.train_iter or meant:
+            return
+        n_stored = None if self.buffer is None else self.buffer.count()
+        raise no_update(self.cfg.policy, self.collector.envstep, n_stored)
 
     def _report(self) -> dict[str, Any]:
         outcome = Outcome(

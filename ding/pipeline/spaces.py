@@ -10,6 +10,7 @@ import numpy as np
 
 from ding.envs.agents import ACTION_MASK, AGENT_STATE, GLOBAL_STATE, AgentsSpace
 from ding.envs.spaces import has_goals
+from ding.envs.two_player import one_seat
 from ding.policy import get_policy_cls
 from ding.utils.errors import ConfigError
 from ding.utils.registry import POLICY_REGISTRY
@@ -26,9 +27,11 @@ _MASKABLE = ("discrete", "hybrid", "discrete_agents")
 def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
     """Set `policy.model.obs_shape` and `action_shape`, or check those that the config gives.
 
-    With agents the shapes are those of one of them, and there are more.
+    With agents the shapes are those of one of them, and there are more. Of a game they are those of
+    one seat.
     """
     model = policy_cfg["model"]
+    env = one_seat(env)
     action_space = env.action_space
     _check_kind(policy_cfg, action_space)
     if _is_masked(env.observation_space):
@@ -95,15 +98,16 @@ def _says_the_same(key: str, given: Any, shape: Any) -> bool:
     return several and _normal(given) == shape[1:]
 
 
-def advice(policy_cfg: Mapping[str, Any], space: gym.Space) -> list[str]:
-    """What would make this env easier to learn, one line each."""
+def advice(policy_cfg: Mapping[str, Any], env: Any) -> list[str]:
+    """What becomes of observations, and what would make this env easier to learn, a line each."""
+    lines = list(getattr(env, "notes", ()))
     unused = not policy_cfg["on_policy"] and policy_cfg["other"].get("her") is None
-    if has_goals(space) and unused:
-        return [
+    if has_goals(env.observation_space) and unused:
+        lines.append(
             "the env has goals: policy.other.her = dict(her_strategy='future', her_replay_k=4) "
             "learns from those that an episode reached (docs/goals.md)"
-        ]
-    return []
+        )
+    return lines
 
 
 def _shapes(obs_space: gym.Space, action_space: gym.Space) -> dict[str, Any]:
@@ -142,6 +146,7 @@ def _is_masked(space: gym.Space) -> bool:
 
 
 def _obs_shape(space: gym.Space) -> Any:
+    """Shapes of what an encoder is to see."""
     if isinstance(space, gym.spaces.Dict):
         if _is_masked(space) or set(space) == _WITH_PAST:
             return _obs_shape(space["obs"])  # the policy knows what the others are for

@@ -19,6 +19,8 @@ from ding.model.numpy_forward import NumpyForward
 Forward = Callable[[Any], dict[str, Any]]
 ArrayLike = TypeVar("ArrayLike", np.ndarray, Tensor)
 
+_NOT_ZERO = np.float32(1e-30)
+"""Draws that round to zero would win over any logit, those of masked actions too."""
 _LOG_SQRT_2PI = np.float32(0.5 * np.log(2 * np.pi))
 
 
@@ -82,7 +84,8 @@ def with_gumbel_noise(logit: np.ndarray, rng: np.random.Generator) -> np.ndarray
 
     Of exponential clocks with rates p, clock i rings first with probability p_i.
     """
-    return logit - np.log(rng.standard_exponential(logit.shape, dtype=np.float32))
+    clock = rng.standard_exponential(logit.shape, dtype=np.float32)
+    return logit - np.log(np.maximum(clock, _NOT_ZERO))
 
 
 def sample_gaussian(mu: np.ndarray, sigma: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -6,6 +6,7 @@ An algorithm overrides `_init_*`, `_forward_*` and `_get_train_sample`; the rest
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -317,6 +318,13 @@ class Policy:
     def load_acting_state(self, state: ActingState) -> None:
         """Act from now on as the policy that gave this state."""
         self.acting_parts.load(state)
+
+    def _get_acting_state(self) -> ActingState:
+        return self.acting_state()
+
+    def _get_twin(self) -> Policy:
+        """Another policy of this kind and of these weights, which only acts."""
+        return type(self)(self._cfg, deepcopy(self._model), ("collect", "eval"))
 
     def _get_statistics_observer(self) -> Callable[[Any, VecStep], None] | None:
         """Called by collectors with stacked observations and their steps, if anything is."""

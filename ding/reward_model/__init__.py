@@ -6,6 +6,7 @@ from ding.reward_model.base import (
     create_reward_model,
     get_reward_model_cls,
 )
+from ding.reward_model.gail import GailRewardModel
 from ding.reward_model.her import HindsightGoals
 from ding.reward_model.her_episodes import HerRewardModel
 from ding.reward_model.icm import ICMRewardModel
@@ -14,6 +15,7 @@ from ding.reward_model.rnd import RndRewardModel
 
 __all__ = [
     "BaseRewardModel",
+    "GailRewardModel",
     "HerRewardModel",
     "HindsightGoals",
     "ICMRewardModel",

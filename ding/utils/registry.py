@@ -115,11 +115,16 @@ ENV_REGISTRY = Registry(
         "lattice": "dizoo.toy.lattice.envs.lattice_env:LatticeEnv",
         "pendulum": _PENDULUM,
         "gym_hybrid": _GYM_HYBRID,
+        "tictactoe": "dizoo.board_games.envs.tictactoe_env:TicTacToeEnv",
+        "connect_four": "dizoo.board_games.envs.connect_four_env:ConnectFourEnv",
+        "league_demo": "dizoo.league_demo.envs.game_env:GameEnv",
         "matrix_game": "dizoo.matrix_games.envs.matrix_game_env:MatrixGameEnv",
         "pettingzoo": _PETTING_ZOO,
         "petting_zoo": _PETTING_ZOO,
+        "pettingzoo_game": "ding.envs.pettingzoo_game:PettingZooGame",
         "ding_env_wrapper": _WRAPPER,
         "ding_env_wrapper_generated": _WRAPPER,
+        "gym": _WRAPPER,
     },
 )
 ENV_MANAGER_REGISTRY = Registry(
@@ -284,10 +289,17 @@ SERIAL_COLLECTOR_REGISTRY = Registry(
     {
         "sample": "ding.worker.collector.sample:SampleCollector",
         "episode": "ding.worker.collector.episode:EpisodeCollector",
+        "sample_1v1": "ding.worker.battle.collector:BattleSampleCollector",
+        "league_demo": "ding.worker.battle.collector:BattleEpisodeCollector",
+        "episode_1v1": "ding.worker.battle.collector:BattleEpisodeCollector",
     },
 )
 SERIAL_EVALUATOR_REGISTRY = Registry(
-    "evaluator", {"interaction": "ding.worker.evaluator:BaseSerialEvaluator"}
+    "evaluator",
+    {
+        "interaction": "ding.worker.evaluator:BaseSerialEvaluator",
+        "battle_interaction": "ding.worker.battle.evaluator:BattleEvaluator",
+    },
 )
 REWARD_MODEL_REGISTRY = Registry(
     "reward_model",

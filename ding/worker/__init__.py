@@ -1,5 +1,6 @@
 """Workers that collect, store, learn and evaluate what a policy and a config describe."""
 
+from ding.worker.battle import BattleEpisodeCollector, BattleEvaluator, BattleSampleCollector
 from ding.worker.buffer import (
     AdvancedReplayBuffer,
     AdvancedSequenceReplayBuffer,
@@ -32,6 +33,9 @@ from ding.worker.evaluator import (
 from ding.worker.learner import BaseLearner, LearnerHook, create_learner, register_learner_hook
 
 BaseSerialCommander = Commander
+BattleEpisodeSerialCollector = BattleEpisodeCollector
+BattleInteractionSerialEvaluator = BattleEvaluator
+BattleSampleSerialCollector = BattleSampleCollector
 InteractionSerialEvaluator = BaseSerialEvaluator
 NaiveBuffer = NaiveReplayBuffer
 
@@ -41,6 +45,12 @@ __all__ = [
     "BaseLearner",
     "BaseSerialCommander",
     "BaseSerialEvaluator",
+    "BattleEpisodeCollector",
+    "BattleEpisodeSerialCollector",
+    "BattleEvaluator",
+    "BattleInteractionSerialEvaluator",
+    "BattleSampleCollector",
+    "BattleSampleSerialCollector",
     "Commander",
     "ElasticReplayBuffer",
     "EpisodeCollector",

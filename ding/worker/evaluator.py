@@ -13,6 +13,7 @@ from easydict import EasyDict
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
 from ding.envs.agents import AgentsSpace
 from ding.envs.base_env import VecStep
+from ding.envs.manager.slot import evaluation_seeds
 from ding.utils.batch import ByEnv, stacked_of
 from ding.utils.errors import ConfigError, nearest
 from ding.utils.log import WorkerLog, table
@@ -126,6 +127,8 @@ class BaseSerialEvaluator:
         n_episode=None,
         # Converged when the metric reaches this; by default env.stop_value.
         stop_value=None,
+        # Reaching it counts when as many episodes from other starts reach it too.
+        confirm_stop=True,
         # 'return', 'win_rate' (mean of info['win']) or 'unit_step_reward' (return per step).
         stop_metric="return",
     )
@@ -151,6 +154,7 @@ class BaseSerialEvaluator:
         self._log = WorkerLog(exp_name, instance_name, tb_logger)
         self._instance_name = instance_name
         self._last_eval_iter = -1
+        self._seed: int | None = None
         self.best = -math.inf
         self.history: list[dict[str, float]] = []
         """One entry per evaluation: train_iter, envstep, mean, std, min, max."""
@@ -181,6 +185,11 @@ class BaseSerialEvaluator:
             self._policy = policy
         self._policy.reset()
 
+    def seed(self, seed: int) -> None:
+        """Start episodes from a stream of this run seed alone; stops are confirmed from then on."""
+        self._seed = seed
+        self._env.seed(evaluation_seeds(seed, self._env.env_num), dynamic_seed=False)
+
     def should_eval(self, train_iter: int) -> bool:
         """Every `eval_freq` iterations, and once at iteration 0; asking again says no."""
         due = evaluation_due(train_iter, self._last_eval_iter, self._cfg.eval_freq)
@@ -196,27 +205,54 @@ class BaseSerialEvaluator:
         n_episode: int | None = None,
         policy_kwargs: Mapping[str, Any] | None = None,
     ) -> EvalResult:
-        """Play `n_episode` episodes; returns whether the stop value is reached, and the returns."""
+        """Play `n_episode` episodes; returns whether the stop value is reached, and the returns.
+
+        A stop is confirmed by as many episodes from other starts, whose returns are then given.
+        """
         n_episode = self._cfg.n_episode if n_episode is None else n_episode
         if n_episode is None:
             raise RuntimeError("how many episodes? pass n_episode, or set env.n_evaluator_episode")
-        monitor = VectorEvalMonitor(self._env.env_num, n_episode)
-        self.reset_env()
-        self._policy.reset()
-        self._play(monitor, policy_kwargs or {})
-        returns = monitor.get_episode_return()
-        infos = monitor.get_episode_info()
+        returns, infos = self._episodes(n_episode, policy_kwargs or {})
         mean = float(np.mean(returns))
         self._record(returns, infos, train_iter, envstep)
         if mean > self.best:
             self.best = mean
             if save_ckpt_fn is not None:
                 save_ckpt_fn("ckpt_best.pth.tar")
-        score = self._score(mean, infos)
-        stop_value = self._cfg.stop_value
-        stop = stop_value is not None and score >= stop_value and train_iter != 0
+        stop = self._reached(returns, infos) and train_iter != 0
+        if stop and self._cfg.confirm_stop and self._seed is not None:
+            returns, infos = self._from_other_starts(n_episode, train_iter, policy_kwargs or {})
+            stop = self._reached(returns, infos)
+            again = f"{np.mean(returns):.6g} over as many episodes from other starts"
+            self._log.info(f"stop value {'confirmed' if stop else 'not confirmed'}: {again}")
         columns = {key: [info[key] for info in infos] for key in ("length", *_shared(infos))}
         return EvalResult(stop, EpisodeReturns({"eval_episode_return": returns, **columns}))
+
+    def _episodes(
+        self, n_episode: int, policy_kwargs: Mapping[str, Any]
+    ) -> tuple[list[float], list[dict[str, Any]]]:
+        """Returns and last infos."""
+        monitor = VectorEvalMonitor(self._env.env_num, n_episode)
+        self.reset_env()
+        self._policy.reset()
+        self._play(monitor, policy_kwargs)
+        return monitor.get_episode_return(), monitor.get_episode_info()
+
+    def _from_other_starts(
+        self, n_episode: int, train_iter: int, policy_kwargs: Mapping[str, Any]
+    ) -> tuple[list[float], list[dict[str, Any]]]:
+        """The same from starts that no evaluation has seen: the usual ones were selected by."""
+        assert self._seed is not None
+        others = evaluation_seeds(self._seed, self._env.env_num, again=train_iter + 1)
+        self._env.seed(others, dynamic_seed=False)
+        try:
+            return self._episodes(n_episode, policy_kwargs)
+        finally:
+            self.seed(self._seed)
+
+    def _reached(self, returns: list[float], infos: list[dict[str, Any]]) -> bool:
+        score, stop_value = self._score(float(np.mean(returns)), infos), self._cfg.stop_value
+        return stop_value is not None and score >= stop_value
 
     def _play(self, monitor: VectorEvalMonitor, policy_kwargs: Mapping[str, Any]) -> None:
         n = self._env.env_num

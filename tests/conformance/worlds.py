@@ -43,10 +43,10 @@ _ACTIONS: dict[str, spaces.Space[Any]] = {
     "discrete_agents": AgentsSpace(spaces.Discrete(N_CHOICE), N_AGENT),
     "continuous_agents": AgentsSpace(spaces.Box(-1, 1, (2,), np.float32), N_AGENT),
     # Nobody claims these.
-    "tuple": spaces.Tuple([spaces.Discrete(N_CHOICE), _ARGS]),
-    "multi_binary": spaces.MultiBinary(N_CHOICE),
+    "tuple": spaces.Tuple([spaces.Discrete(N_CHOICE), spaces.Discrete(2), _ARGS]),
+    "dict": spaces.Dict({"one": spaces.MultiDiscrete([2, 2]), "two": _ARGS}),
 }
-UNCLAIMED_ACTIONS = ("tuple", "multi_binary")
+UNCLAIMED_ACTIONS = ("tuple", "dict")
 
 
 class World(gym.Env[Any, Any]):

@@ -15,10 +15,11 @@ from ding.entry import (
     serial_pipeline_gail,
     serial_pipeline_sqil,
 )
+from ding.entry.cli import main
 from ding.utils.errors import ConfigError, DemonstrationError
 from ding.utils.limits import Limits
 
-from .configs import pair
+from .configs import config_file, pair
 from .test_lockstep import SEED, generators, losses, parallel, serial
 
 
@@ -146,3 +147,16 @@ def test_what_does_not_fit_is_refused_before_anything_is_trained(expert: str) ->
         section = dict(other=dict(demonstrations=dict(path=expert)))
         serial_pipeline(pair("sac", exp_name="run", policy=section), SEED)
     assert not Path("run").exists()
+
+
+def test_modes_of_the_command_insist_on_their_section(
+    expert: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--env-step", "40", "-c"]
+    plain = str(config_file(tmp_path, "dqn", {}, "plain.py"))
+    assert main(["-m", "serial_gail", *words, plain]) == 1
+    assert "needs main_config.reward_model = dict(type='gail'" in capsys.readouterr().err
+    assert main(["-m", "serial_sqil", *words, plain]) == 1
+    assert "-m serial_sqil needs policy.other.demonstrations" in capsys.readouterr().err
+    section = {"policy.other.demonstrations": dict(path=expert)}
+    assert main(["-m", "serial_sqil", *words, str(config_file(tmp_path, "dqn", section))]) == 0

@@ -106,7 +106,7 @@ class Nameless(DingEnvWrapper):
         (("CartPole-v9", "dqn"), "CartPole-v1"),
         (("CartPole-v1", "dqm"), "did you mean 'dqn'"),
         ((3, "dqn"), "takes no int"),
-        ((Count(), "sac"), "pass the class"),
+        ((DingEnvWrapper(Count()), "sac"), "pass the class"),
         ((dict, "sac"), "it made dict"),
         ((Nameless, "sac"), "ENV_REGISTRY.register"),
         (([{}, {"policy": {"type": "dqn"}}], "ppo"), "the config is for 'dqn'"),

@@ -107,9 +107,11 @@ def test_qac_gradient_of_the_actor_runs_through_the_critic():
     assert all(p.grad is not None for p in model.actor_head.parameters())
 
 
-def test_qac_images_need_an_encoder():
-    with pytest.raises(ConfigError, match="needs an encoder; set encoder_hidden_size_list"):
-        QAC((3, 36, 36), 2)
+def test_qac_encodes_images_and_dicts_by_itself():
+    image = QAC((3, 36, 36), 2).actor_encoder
+    assert [m.out_channels for m in image.modules() if isinstance(m, nn.Conv2d)] == [32, 64, 64]
+    parts = QAC({"near": 3, "far": {"left": 2}}, 2).actor_encoder.parts
+    assert [part.output_size for part in parts] == [128, 128]
     frames = torch.randint(256, (2, 3, 36, 36), dtype=torch.uint8)
     model = QAC((3, 36, 36), 2, twin_critic=True, encoder_hidden_size_list=[4, 4, 8])
     q_value = model({"obs": frames, "action": model(frames)["action"]}, "compute_critic")["q_value"]

@@ -95,7 +95,7 @@ def test_numpy_integers_are_sizes():
         (lambda: encoder_for(0, [8]), "positive integers, got 0"),
         (lambda: encoder_for(4, []), "encoder_hidden_size_list is empty"),
         (lambda: encoder_for({}, [8]), "empty dict"),
-        (lambda: encoder_for((3, 8, 8), [8, 8, 8]), "too small for kernel_size"),
+        (lambda: ConvEncoder((3, 8, 8), [8, 8, 8]), "too small for kernel_size"),
         (lambda: encoder_for((3, 84, 84), [8]), "shorter than kernel_size"),
         (lambda: ConvEncoder((84, 84)), r"needs obs_shape \(C, H, W\)"),
         (lambda: ConvEncoder((1, 84, 84), stride=[1]), "the same length, got 3, 1, 3"),

@@ -69,7 +69,7 @@ class Pool(Simulators):
     def reset_some(self, ids: Sequence[int], seeds: Seeds) -> Any:
         obs, infos = self.vector.reset(np.array(ids, dtype=np.int32))
         order = np.asarray(infos["env_id"])
-        obs = fitted(self.observation_space, obs, len(order))
+        obs = fitted(self.observation_space, self._obs_map(obs), len(order))
         self._table = self._columns.replaced(self._table, order.tolist(), obs)
         return self._table
 
@@ -81,7 +81,7 @@ class Pool(Simulators):
         obs, reward, terminated, truncated = (
             take(tuple(said[:4]), at) if at is not None else said[:4]
         )
-        obs = fitted(self.observation_space, obs, len(asked))
+        obs = fitted(self.observation_space, self._obs_map(obs), len(asked))
         whole = ids is None
         self._table = obs if whole else self._columns.replaced(self._table, asked.tolist(), obs)
         infos = {key: value for key, value in said[4].items() if key not in _BOOKKEEPING}

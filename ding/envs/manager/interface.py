@@ -315,6 +315,16 @@ class EnvManager(ABC):
             return self._reference.env
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know of the envs, as far as they say it."""
+        return tuple(getattr(self.env_ref, "notes", ()))
+
+    @property
+    def step_limit(self) -> int | None:
+        """Most steps of an episode, if the envs say it."""
+        return getattr(self.env_ref, "step_limit", None)
+
+    @property
     def observation_space(self) -> Any:
         return self._space("observation_space")
 

@@ -30,6 +30,8 @@ import numpy as np
 
 from ding.utils.batch import ByEnv, stacked_of
 
+_EVALUATION = 0xE7A1
+
 
 class EnvState(IntEnum):
     VOID = 0
@@ -314,6 +316,14 @@ def seed_after(*words: int) -> int:
     ALE and other simulators in C take signed 32-bit seeds, so none is above 2**31 - 1.
     """
     return _in_range(int(np.random.SeedSequence(words).generate_state(1)[0]))
+
+
+def evaluation_seeds(seed: int, n: int, again: int = 0) -> list[int]:
+    """Seeds of the envs that evaluate a run: no two run seeds share any.
+
+    `again` counts evaluations that are played anew from other starts.
+    """
+    return [seed_after(seed, _EVALUATION, again, i) for i in range(n)]
 
 
 def _in_range(seed: int) -> int:

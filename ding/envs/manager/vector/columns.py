@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import Space, spaces
 
 from ding.envs.manager.columns import ActionRows, RowError, described
-from ding.envs.spaces import ActionMap, DiscreteAction, NestedAction
+from ding.envs.spaces import ActionMap, DiscreteAction, NestedAction, RegroupedAction
 from ding.utils.batch import stack
 
 _FINAL = ("final_obs", "final_info")
@@ -98,6 +98,8 @@ def _typed(space: Any, columns: Any) -> Any:
 
 def map_actions(part: ActionMap, columns: Any) -> Any:
     """Columns of presented actions to columns of the simulators'."""
+    if isinstance(part, RegroupedAction):
+        return map_actions(part.nested, part.split(columns))
     if isinstance(part, NestedAction):
         if isinstance(part.parts, dict):
             return {key: map_actions(p, columns[key]) for key, p in part.parts.items()}

@@ -323,6 +323,10 @@ class VectorEnvManager(EnvManager):
         return self._wrappers[0]
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        return self._simulators.notes
+
+    @property
     def observation_space(self) -> Any:
         return self._simulators.observation_space
 

@@ -26,8 +26,9 @@ from ding.envs.manager.vector.columns import (
     map_actions,
     put,
 )
+from ding.envs.obs_map import obs_map
 from ding.envs.packages import refuse_rebuilt
-from ding.envs.spaces import action_map, check_supported, narrow_space
+from ding.envs.spaces import action_map, check_supported
 from ding.utils.batch import stack, take
 from ding.utils.errors import DingError
 
@@ -70,9 +71,9 @@ class Simulators:
         """The last call raised."""
         self.count = int(vector.num_envs)
         observation, action = spaces_of(vector)
-        check_supported(observation, f"observation space of {vector!r}")
         check_supported(action, f"action space of {vector!r}")
-        self.observation_space = narrow_space(observation)
+        self._obs_map = obs_map(observation, f"observation space of {vector!r}")
+        self.observation_space, self.notes = self._obs_map.presented, self._obs_map.notes
         self._action_map = action_map(action, act_scale)
         self.action_space = self._action_map.presented
         self._ids = list(range(self.count))
@@ -144,7 +145,7 @@ class Simulators:
 
     def _fitted(self, obs: Any) -> Any:
         """A copy in the declared dtype: some vector envs write into the same block again."""
-        return fitted(self.observation_space, obs, self.count)
+        return fitted(self.observation_space, self._obs_map(obs), self.count)
 
     def _infos(
         self, infos: dict[str, Any], ids: np.ndarray | None, over: Sequence[int]
@@ -174,7 +175,7 @@ class SameStep(Simulators):
         return over, ()
 
     def _last(self, table: Any, infos: dict[str, Any], over: Sequence[int]) -> Any:
-        last = self._columns.stack([infos["final_obs"][i] for i in over])
+        last = self._columns.stack([self._obs_map(infos["final_obs"][i]) for i in over])
         return self._columns.replaced(table, over, last)
 
 

@@ -10,7 +10,7 @@ import logging
 from functools import partial
 
 from ding.config import compile_config
-from ding.envs import BaseEnvManager
+from ding.envs import BaseEnvManager, evaluation_seeds
 from ding.policy import DQNPolicy
 from ding.rl_utils import get_epsilon_greedy_fn
 from ding.utils.seed import set_pkg_seed
@@ -44,7 +44,7 @@ def main(seed: int = 0, max_env_step: int = 20_000) -> float:
         [partial(CartPoleEnv, c) for c in evaluator_cfgs], cfg.env.manager
     )
     collector_env.seed(seed)
-    evaluator_env.seed(seed, dynamic_seed=False)
+    evaluator_env.seed(evaluation_seeds(seed, len(evaluator_cfgs)), dynamic_seed=False)
 
     policy = DQNPolicy(cfg.policy)
     learn, other, name = cfg.policy.learn, cfg.policy.other, cfg.exp_name

@@ -1,0 +1,143 @@
+"""Battle evaluator: games against each opponent, half of them at either seat."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ding.utils.errors import ConfigError
+from ding.worker.battle.games import Game, Table, check_game, rewards_of
+from ding.worker.battle.opponents import RANDOM, opponent_of
+from ding.worker.collector.recorder import attribute_of
+from ding.worker.collector.waiting_envs import await_obs
+from ding.worker.evaluator import BaseSerialEvaluator, EpisodeReturns, EvalResult
+
+_SELF = "main"
+RESULTS = ("wins", "draws", "losses")
+SIDES = ("first", "second")
+
+
+class BattleEvaluator(BaseSerialEvaluator):
+    """`eval` plays `n_episode` games against each opponent; returns are those of player 0.
+
+    `policy` is a mode, whose opponents the config names, or a list of two, which play each other.
+    """
+
+    config: ClassVar[dict[str, Any]] = dict(
+        type="battle_interaction",
+        # Train iterations between two evaluations.
+        eval_freq=50,
+        # Opponents by name: 'random', 'module:function', a checkpoint or a run; none: 'random'.
+        opponents={},
+    )
+
+    def reset_policy(self, policy: Any = None) -> None:
+        if policy is not None:
+            check_game(self._env)
+            self._queue: list[tuple[str, str]] = []
+            self._places: dict[int, int] = {}
+            modes, self._against = self._players(policy)
+            self._policy = Table(modes, self._env, lambda env_id: (_SELF, _SELF))
+        self._policy.reset()
+
+    def _players(self, policy: Any) -> tuple[dict[str, Any], list[str]]:
+        if type(policy) in (list, tuple):
+            if len(policy) != 2:
+                raise ConfigError(f"a game has two seats, {len(policy)} players were given")
+            return {_SELF: policy[0], "other": policy[1]}, ["other"]
+        space, like = self._env.action_space.one, attribute_of(policy, "cfg", None)
+        given = self._cfg.opponents or {RANDOM: RANDOM}
+        others = {name: opponent_of(one, space, like) for name, one in given.items()}
+        return {_SELF: policy, **others}, list(others)
+
+    def eval(
+        self,
+        save_ckpt_fn: Callable[[str], Any] | None = None,
+        train_iter: int = -1,
+        envstep: int = -1,
+        n_episode: int | None = None,
+        policy_kwargs: Mapping[str, Any] | None = None,
+    ) -> EvalResult:
+        n_episode = self._cfg.n_episode if n_episode is None else n_episode
+        if n_episode is None:
+            raise RuntimeError("how many games? pass n_episode, or set env.n_evaluator_episode")
+        games = self.play(n_episode)
+        returns = [game.returns[game.seats.index(_SELF)] for game in games]
+        infos = [self._info(game) for game in games]
+        mean = float(np.mean(returns))
+        self._record(returns, infos, train_iter, envstep)
+        self.history[-1].update(tally(games, self._against))
+        if mean > self.best:
+            self.best = mean
+            if save_ckpt_fn is not None:
+                save_ckpt_fn("ckpt_best.pth.tar")
+        stop_value = self._cfg.stop_value
+        score = self._score(mean, infos)
+        stop = stop_value is not None and score >= stop_value and train_iter != 0
+        columns = {key: [info[key] for info in infos] for key in ("length", "win")}
+        return EvalResult(stop, EpisodeReturns({"eval_episode_return": returns, **columns}))
+
+    def _info(self, game: Game) -> dict[str, Any]:
+        own = game.seats.index(_SELF)
+        return {"length": game.steps, "win": game.result[own] == "wins"}
+
+    def play(self, n_game: int) -> list[Game]:
+        """So many games against each opponent, in their order, the seats by turns."""
+        pairs = [(_SELF, name) for name in self._against for _ in range(n_game)]
+        queue = [pair[:: 1 - 2 * (k % 2)] for k, pair in enumerate(pairs)]
+        self.reset_env()
+        self._policy.reset()
+        games: dict[int, Game] = {}
+        place = np.arange(self._env.env_num)  # in the queue, of the game that each env plays
+        dealt = min(len(queue), len(place))
+        active = place < len(queue)
+        for env_id in range(dealt):
+            self._seat(env_id, queue[env_id])
+        returns, steps = np.zeros((len(place), 2)), np.zeros(len(place), dtype=np.int64)
+        while len(games) < len(queue):
+            obs = await_obs(self._env, active)
+            answer = self._policy.forward(obs)
+            step = self._env.step(type(obs)(answer.ids, answer.stacked["action"])).stacked
+            returns[step.env_id] += rewards_of(step)
+            steps[step.env_id] += 1
+            for k in np.flatnonzero(step.done | step.abnormal).tolist():
+                i = int(step.env_id[k])
+                self._policy.reset([i])
+                if step.abnormal[k]:  # the game is played again
+                    if "error" not in step.info[k]:
+                        self._env.reset({i: None})
+                else:
+                    game = self._policy.game_of(i, step.info[k], returns[i], int(steps[i]))
+                    games[int(place[i])] = game
+                    if game.reason:
+                        self._log.info(f"{' against '.join(game.seats)}: {game.reason}")
+                    active[i] = dealt < len(queue)
+                    if active[i]:
+                        place[i] = dealt
+                        self._seat(i, queue[dealt])
+                        dealt += 1
+                returns[i], steps[i] = 0.0, 0
+        return [games[k] for k in range(len(queue))]
+
+    def _seat(self, env_id: int, names: Sequence[str]) -> None:
+        numbers = {player.name: k for k, player in enumerate(self._policy.players)}
+        self._policy.seating[env_id] = [numbers[name] for name in names]
+
+
+def tally(games: Sequence[Game], opponents: Sequence[str]) -> dict[str, float]:
+    """Shares of wins, draws and losses of 'main' against each opponent, by the side it had."""
+    counts: Counter[tuple[str, int, str]] = Counter()
+    for game in games:
+        own = game.seats.index(_SELF)
+        counts[game.seats[1 - own], own, game.result[own]] += 1
+    shares = {}
+    for name in opponents:
+        for side, said in enumerate(SIDES):
+            total = sum(counts[name, side, result] for result in RESULTS)
+            for result in RESULTS:
+                if total:
+                    shares[f"{result}_{name}_{said}"] = counts[name, side, result] / total
+    return shares

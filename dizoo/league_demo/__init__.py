@@ -1,0 +1,1 @@
+"""Games of one joint move with known equilibria."""
