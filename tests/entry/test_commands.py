@@ -231,12 +231,14 @@ def test_check_says_what_is_wrong_with_an_env(
         assert word in text
 
 
-def test_an_own_env_is_trained_in(tmp_path: Path, monkeypatch: Any) -> None:
+def test_an_own_env_is_trained_in(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "trained_envs.py").write_text(ENVS)
     argv = ["train", "trained_envs:Good", "dqn", *TINY, "collect.n_sample=10"]
     assert main([*argv, "--steps", "20"]) == 0
-    assert result_of("Good_dqn_seed0")["eval_value"] == 5
+    assert result_of("trained_envs_Good_dqn_seed0")["eval_value"] == 5
+    assert main(["eval", "trained_envs_Good_dqn_seed0", "--episodes", "2"]) == 0
+    assert "2 episodes: return mean 5.00" in capsys.readouterr().out
 
 
 def test_doctor_says_what_is_there(capsys: Any) -> None:

@@ -113,10 +113,13 @@ def _maker(name: str) -> Callable[[], Any]:
 def _gymnasium_env(make: Callable[[], Any], name: str) -> Any:
     import gymnasium as gym
 
-    env = make()
+    from ding.envs.given import in_gymnasium, is_adapted
+
+    env = in_gymnasium(make())
     if not isinstance(env, gym.Env):
         raise DingError(f"{name}() must make a Gymnasium env, it made {type(env).__name__}")
-    _check_calls(env, name)
+    if not is_adapted(env):
+        _check_calls(env, name)
     return env
 
 

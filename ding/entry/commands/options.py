@@ -45,7 +45,8 @@ def import_from_here() -> None:
 
 def is_place(text: str) -> bool:
     """Whether it has the form module:name."""
-    return ":" in text and not Path(text).exists()
+    name = text.partition(":")[2]  # no identifier: Gymnasium's own module:id
+    return name.isidentifier() and not Path(text).exists()
 
 
 def object_at(place: str) -> Any:

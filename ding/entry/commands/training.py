@@ -44,9 +44,14 @@ class Order:
     def configs(self, say: Say) -> tuple[Any, Any, Any]:
         """main_config, create_config, and what makes the env if no config can."""
         from ding.entry.train import configs_of
+        from ding.envs import BaseEnv
 
         import_from_here()
-        env = object_at(self.env) if is_place(self.env) else self.env
+        env: Any = self.env
+        if is_place(env):
+            found = object_at(env)
+            # A BaseEnv goes by its registered name; any other is found again by this one.
+            env = found if isinstance(found, type) and issubclass(found, BaseEnv) else env
         main, create, make_env = configs_of(env, self.policy, self.steps, say)
         given = absolute(self.overrides)
         return (*with_overrides(main, create, given, "command line"), make_env)
