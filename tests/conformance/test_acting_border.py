@@ -193,7 +193,12 @@ SAC = dict(
 
 
 @pytest.mark.parametrize(("algorithm", "policy"), [("ppo", PPO), ("sac", SAC)])
-def test_normalisers_are_one_for_all_envs_and_are_saved(algorithm: str, policy: Any) -> None:
+def test_normalisers_are_one_for_all_envs_and_are_saved(
+    algorithm: str, policy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The starts of an evaluation by hand, for the comparison below.
+    starts = "ding.worker.evaluator.evaluation_seeds"
+    monkeypatch.setattr(starts, lambda seed, n, again=0: [seed + i for i in range(n)])
     config = pendulum(algorithm, **policy)
     trained_policy: Any = serial_pipeline(config, seed=0, max_env_step=600)
     moments = trained_policy.acting_state().parts["obs_norm"][""]
