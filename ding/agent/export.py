@@ -25,6 +25,7 @@ from ding import __version__
 from ding.agent.spaces import plain_space
 from ding.envs.spaces import (
     ActionMap,
+    AgentsAction,
     DiscreteAction,
     MultiDiscreteAction,
     NestedAction,
@@ -94,6 +95,8 @@ def to_env(mapping: ActionMap, action: Any) -> Any:
             return {key: to_env(part, action[key]) for key, part in mapping.parts.items()}
         pairs = zip(mapping.parts, action, strict=True)
         return tuple(to_env(part, one) for part, one in pairs)
+    if isinstance(mapping, AgentsAction):
+        return to_env(mapping.one, action)
     if isinstance(mapping, DiscreteAction):
         return action + mapping.start
     if isinstance(mapping, ScaledAction):
