@@ -71,6 +71,8 @@ def run(backend: Machines, *steps: Step, kind: str = "dqn", **limits: int) -> An
 @pytest.mark.parametrize("kind", ["dqn", "ppo"])
 def test_collectors_join_and_leave(kind: str, capsys: Any) -> None:
     backend, seen = Machines(collector=1, learner=1), []
+    names: list[str] = []
+    """Of those that are left, whatever order they joined in."""
 
     def join(coordinator: Coordinator) -> None:
         seen.append(len(coordinator.collectors))
@@ -80,12 +82,14 @@ def test_collectors_join_and_leave(kind: str, capsys: Any) -> None:
         seen.append(len(coordinator.collectors))
         backend.rooms["collector"] = 2
         coordinator.pool.wanted = 2
+        names.extend(sorted(worker.name for worker in coordinator.collectors[2:]))
         for worker in coordinator.collectors[:2]:
             backend.kill(worker.services[0])
 
     coordinator, result = run(backend, (500, join), (1500, leave), kind=kind)
     assert seen == [1, 4]
-    assert [worker.name for worker in coordinator.collectors] == ["collector2", "collector3"]
+    assert sorted(worker.name for worker in coordinator.collectors) == names
+    assert len(names) == 2
     assert result["ledger"]["restarts"] == {}
     assert result["env_step"] >= 3000
     assert "room for 1 of 2 collectors" in capsys.readouterr().err
@@ -138,6 +142,7 @@ def test_samples_of_weights_that_are_too_old_are_not_learned() -> None:
     policy: Any = SimpleNamespace(
         learn=SimpleNamespace(batch_size=4, update_per_collect=1),
         collect=SimpleNamespace(n_sample=4),
+        other={},
         random_collect_size=0,
     )
     fleet = SimpleNamespace(max_policy_lag=10)
