@@ -92,7 +92,7 @@ class Border:
         chain = self._new_chain()[1]
         self.obs_map = obs_map(chain.observation_space)
         self.seen_space = self.obs_map.presented
-        """Of what the policy is given."""
+        """Space of what the policy is given."""
         self.action_map = action_map(chain.action_space, act_scale)
         self.outward = _actions_of(chain, action_space)
         self.looks_at_reward = any(

@@ -132,7 +132,7 @@ def _parts(tree: Any, archive: zipfile.ZipFile) -> Any:
 
 def _card(header: Mapping[str, Any], trusted: bool) -> Card:
     def named(name: str) -> Any:
-        """What `module:name` stands for; `_check_modules` has found that it may be imported."""
+        """Resolve `module:name`; `_check_modules` has found that it may be imported."""
         module, _, attribute = name.partition(":")
         found: Any = import_module(module)
         for part in attribute.split("."):

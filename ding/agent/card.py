@@ -26,7 +26,7 @@ class Card:
     policy: dict[str, Any]
     """The policy section of the config."""
     observation_space: Any
-    """Of the env without the run's wrappers of observations; so are its actions."""
+    """Space of the env without the run's wrappers of observations; so are its actions."""
     action_space: Any
     env: dict[str, Any] | None = None
     """Config of an env to evaluate in; None if only its maker knows how to make it."""

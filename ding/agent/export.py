@@ -147,7 +147,7 @@ def _own_errors(agent: Any) -> Iterator[None]:
 
 
 def describe(agent: Any) -> str:
-    """What a file is of, as JSON."""
+    """Description of the agent in a file, as JSON."""
     wrappers = [w if isinstance(w, (str, dict)) else repr(w) for w in agent.border.wrappers]
     return json.dumps(
         {

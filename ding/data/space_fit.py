@@ -40,7 +40,7 @@ def _first(problems: Iterable[str | None]) -> str | None:
 
 
 def scale_hint(ours: Space[Any], theirs: Space[Any]) -> str:
-    """What to do if two boxes of actions differ in their bounds only."""
+    """Advice for two boxes of actions that differ in their bounds only."""
     boxes = isinstance(ours, spaces.Box) and isinstance(theirs, spaces.Box)
     if not boxes or ours.shape != theirs.shape:
         return ""

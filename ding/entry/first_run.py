@@ -33,7 +33,7 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True)
 class Task:
-    """What the rule goes by."""
+    """Facts that the rule goes by."""
 
     obs_space: gym.Space[Any]
     action_space: gym.Space[Any]
@@ -53,7 +53,7 @@ class Task:
 
     @property
     def kind(self) -> str:
-        """Of the actions, as policies name it."""
+        """Kind of the actions, as policies name it."""
         kind = action_kind(self.action_space)
         return "discrete" if kind == "multi_discrete" else kind
 

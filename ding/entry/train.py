@@ -38,7 +38,7 @@ EnvLike = str | Path | Callable[..., Any] | Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """What a training has come to."""
+    """Result of a training."""
 
     policy: Policy
     """As the last update left it."""

@@ -18,7 +18,7 @@ OLD_GYM = "the env has old Gym's reset and step (no info, one 'done'), which are
 
 
 def maker_of(given: Any) -> Callable[..., Any] | None:
-    """What makes the env that a config names by something else than a registered id, or None."""
+    """Maker of an env that a config names by something else than a registered id, or None."""
     if isinstance(given, str):
         return _maker_by_place(given)
     if isinstance(given, gym.Env):
@@ -140,7 +140,7 @@ def _space_of(space: Any) -> gym.Space[Any]:
 
 
 def checked_reset(env: Any, first: Any) -> tuple[Any, Any]:
-    """What `reset` gave, if that is an observation and an info."""
+    """Result of `reset`, if that is an observation and an info."""
     if not _is_with_info(first):
         raise DingError(
             f"reset of {env} must return (obs, info), it gave a {type(first).__name__}; old Gym's "

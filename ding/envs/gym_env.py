@@ -309,7 +309,7 @@ class DingEnvWrapper(BaseEnv):
 
 
 def _factory_of(cfg: Mapping[str, Any]) -> Callable[[], Any] | None:
-    """What makes the env that `env_id` names, unless that is an id."""
+    """Maker of the env that `env_id` names, unless that is an id."""
     make = maker_of(cfg["env_id"])
     return None if make is None else partial(make, **cfg["env_kwargs"])
 

@@ -40,7 +40,7 @@ def add_options(p: argparse.ArgumentParser) -> None:
 
 @dataclass
 class Findings:
-    """What random episodes have shown."""
+    """Findings of random episodes."""
 
     returns: list[float] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
@@ -87,7 +87,7 @@ def _row(name: str, text: str) -> str:
 
 
 def _maker(name: str) -> Callable[[], Any]:
-    """What makes the env as a training would."""
+    """Maker of the env, as a training would have it."""
     from ding.envs import BaseEnv, DingEnvWrapper
 
     if name.endswith(_FILES):
