@@ -132,8 +132,11 @@ def await_steps(training: Training, manifest: Path, steps: int, timeout: float =
 
 @pytest.mark.slow
 def test_interrupt_then_kill_then_deaths_of_every_role(training: Any, tmp_path: Path) -> None:
-    """One training in three parts; the last one has to reach the goal all the same."""
-    file = config(tmp_path, {**GOAL, "checkpoint_seconds": 0.2})
+    """One training in three parts; the last one has to reach its limit, and learn, all the same.
+
+    No return ends it: on a quick machine it would be over before the first process could die.
+    """
+    file = config(tmp_path, {**GOAL, "env.stop_value": 1e6, "checkpoint_seconds": 0.2})
     manifest = tmp_path / "run" / "ckpt" / MANIFEST
     first = training("-c", file, "-s", "0")
     await_steps(first, manifest, 0)
@@ -152,18 +155,18 @@ def test_interrupt_then_kill_then_deaths_of_every_role(training: Any, tmp_path: 
     assert second.left(30) == []
     steps = steps_in(manifest)
 
-    third = training("-c", file, "-s", "0", "--resume", "--env-step", "1e5")
+    limit = steps + 12_000
+    third = training("-c", file, "-s", "0", "--resume", "--env-step", str(limit))
     for role in ROLES:
         third.service(role)
     await_steps(third, manifest, steps)
     for role in ROLES:
-        if third.process.poll() is None:
-            third.service(role).kill()
+        third.service(role).kill()
     assert third.wait(240) == 0, Path("out.txt").read_text()
     assert third.left(15) == []
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert result["env_step"] > steps
-    assert result["stop"], result["curve"]
+    assert result["env_step"] >= limit
+    assert max(point["reward_mean"] for point in result["curve"]) >= 150, result["curve"]
     ledger = result["ledger"]
     assert sum(ledger["restarts"].values()) >= 2
     chunks = ledger["chunks"]
