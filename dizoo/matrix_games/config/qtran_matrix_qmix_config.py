@@ -1,4 +1,4 @@
-"""QMIX on the matrix of the QTRAN paper: 0; no monotonic mixture learns the 8."""
+"""QMIX on the matrix of the QTRAN paper: training ends at 0, the best is 8."""
 
 main_config = dict(
     exp_name="qtran_matrix_qmix_seed0",

@@ -3,7 +3,7 @@
 Returns are 3 G + C, the scale of the documented results: G sums the distances of the landmarks from
 their nearest agents, C counts collisions, both negative. mpe2's own rewards, summed over agents,
 are 1.5 G + 0.5 C: half of it. Random actions give -162, a scripted assignment -50, this config
-(`ding -m serial -e simple_spread -p qmix -s 0`) -79.8 at 360,000 steps, after 36,000 updates.
+(`python -m ledger --only simple_spread_qmix --seeds 0`) -68.3 after 1,000,000 joint steps.
 """
 
 main_config = dict(
