@@ -5,7 +5,7 @@ An algorithm overrides `_init_*`, `_forward_*` and `_get_train_sample`; the rest
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar
 
@@ -15,11 +15,11 @@ from easydict import EasyDict
 from torch import Tensor, nn
 
 from ding.config.schema import build, deep_merge_dicts, default_config_of, to_easydict
-from ding.envs.base_env import VecStep
 from ding.model import create_model, parameters_of
 from ding.policy.acting_state import ActingParts, ActingState
 from ding.policy.config import PolicyConfig, check_buffer
 from ding.policy.modes import CollectMode, CommandMode, EvalMode, LearnMode, single_steps
+from ding.policy.needs import Needs
 from ding.policy.normaliser import Normalisers, Statistics
 from ding.policy.replay_columns import learnable
 from ding.policy.user_rows import has_agents, with_discount, with_plain_numbers
@@ -207,6 +207,9 @@ class Policy:
     def _get_batch_size(self) -> int:
         return self._cfg.learn.batch_size
 
+    def _get_priority(self) -> bool:
+        return self._cfg.get("priority", False)
+
     def _get_n_sample(self) -> int | None:
         return self._cfg.collect.get("n_sample")
 
@@ -214,31 +217,31 @@ class Policy:
         return self._cfg.collect.get("n_episode")
 
     def _get_unroll_len(self) -> int:
-        return self._cfg.collect.get("unroll_len", 1)
+        return self._cfg.collect.get("unroll_len") or 1
 
     def _get_nstep(self) -> int:
         return 1 if self._on_policy else self._cfg.get("nstep", 1)
 
-    def _get_links_steps(self) -> bool:
-        """Whether replay needs to know which step follows which."""
-        linked = self._cfg.other.replay_buffer.get("links", False)
-        return self._gives_single_steps and (self._cfg.get("nstep", 1) > 1 or linked)
-
-    @property
-    def _gives_single_steps(self) -> bool:
-        return getattr(self._get_train_sample, "single_steps", False)
-
     def _get_traj_len_inf(self) -> bool:
         return self._cfg.get("traj_len_inf", False)
 
-    def _get_priority(self) -> bool:
-        return self._cfg.get("priority", False)
-
-    def _get_takes_all_envs(self) -> bool:
-        return getattr(self._get_train_sample, "takes_all_envs", False)
-
-    def _get_process_rows(self) -> bool:
-        return self.process_rows
+    def _get_needs(self) -> Needs:
+        """What collecting for this policy takes."""
+        steps = getattr(self._get_train_sample, "single_steps", False)
+        nstep, linked = self._get_nstep(), self._cfg.other.replay_buffer.get("links", False)
+        return Needs(
+            n_sample=self._get_n_sample(),
+            n_episode=self._get_n_episode(),
+            unroll_len=self._get_unroll_len(),
+            # Replay sums the rewards of single steps on drawing.
+            nstep=1 if steps else nstep,
+            on_policy=self._on_policy,
+            traj_len_inf=self._get_traj_len_inf(),
+            takes_all_envs=getattr(self._get_train_sample, "takes_all_envs", False),
+            process_rows=self.process_rows,
+            links_steps=steps and (nstep > 1 or linked),
+            statistics_observer=self._normalisers.observe if self._normalisers.parts else None,
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}:\n{self._model!r}"
@@ -325,10 +328,6 @@ class Policy:
     def _get_twin(self) -> Policy:
         """Another policy of this kind and of these weights, which only acts."""
         return type(self)(self._cfg, deepcopy(self._model), ("collect", "eval"))
-
-    def _get_statistics_observer(self) -> Callable[[Any, VecStep], None] | None:
-        """Called by collectors with stacked observations and their steps, if anything is."""
-        return self._normalisers.observe if self._normalisers.parts else None
 
     def _get_statistics(self) -> Statistics:
         """Moments that collecting has gathered since the last call."""

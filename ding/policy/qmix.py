@@ -11,7 +11,7 @@ of them. Letters in shapes: T steps of a sequence, B batch, N envs, A agents, M 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,6 +32,7 @@ from ding.policy.config import (
     within,
 )
 from ding.policy.dqn import DQNPolicy, EpsConfig
+from ding.policy.needs import Needs
 from ding.policy.recurrent import with_last_obs
 from ding.rl_utils.adder import terminated
 from ding.rl_utils.td import at_action, per_agent, sequence_returns
@@ -237,8 +238,8 @@ class QMIXPolicy(DQNPolicy):
         over = terminated(columns, self.cfg.learn.ignore_done)
         return {**columns, "discount": ~over * np.float32(self.cfg.discount_factor)}
 
-    def _get_links_steps(self) -> bool:
-        return True
+    def _get_needs(self) -> Needs:
+        return replace(super()._get_needs(), links_steps=True)
 
     # --- acting --------------------------------------------------------------------------------
 

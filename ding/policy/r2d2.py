@@ -10,7 +10,7 @@ sequences of them. Letters in shapes: T steps of a sequence, B batch, N envs, A 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from ding.policy.acting import epsilon_greedy
 from ding.policy.actions import masked_logits
 from ding.policy.config import at_least, check_samples
 from ding.policy.dqn import DQNConfig, DQNLearnConfig, DQNOtherConfig, DQNPolicy
+from ding.policy.needs import Needs
 from ding.policy.recurrent import (
     RecurrentPolicy,
     mask_of,
@@ -209,8 +210,8 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
         """The same for all steps, or one for each."""
         return np.float32(self.cfg.discount_factor)
 
-    def _get_links_steps(self) -> bool:
-        return True
+    def _get_needs(self) -> Needs:
+        return replace(super()._get_needs(), links_steps=True)
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)

@@ -19,6 +19,7 @@ from ding.policy import (
     get_random_policy,
     register_policy,
 )
+from ding.policy.needs import Needs
 from ding.utils.batch import ByEnv, Rows, stacked_of
 from ding.utils.errors import CheckpointError, ConfigError, DingError
 from ding.utils.seed import set_pkg_seed
@@ -259,3 +260,23 @@ def test_compiled_updates_are_the_eager_ones(kind: str) -> None:
     eager = losses_of(policy_of(kind, learn=clip), batch, 6)
     compiled = losses_of(policy_of(kind, learn=dict(compile=True, **clip)), batch, 6)
     assert compiled == pytest.approx(eager, abs=1e-4)
+
+
+def test_needs_of_replay_and_of_rollouts() -> None:
+    replay = policy_of("dqn", collect=dict(n_sample=12), nstep=3).collect_mode
+    # Replay sums the rewards when it draws: no sample waits, but its neighbours must be known.
+    assert Needs.of(replay) == Needs(n_sample=12, takes_all_envs=True, links_steps=True)
+    assert not Needs.of(policy_of("dqn").collect_mode).links_steps
+    rollout = Needs.of(policy_of("ppo").collect_mode)
+    assert rollout.on_policy and rollout.takes_all_envs and not rollout.links_steps
+
+
+def test_needs_of_a_mode_that_names_some() -> None:
+    mode = policy_of("dqn").collect_mode
+
+    def attribute(name: str) -> Any:
+        if name != "nstep":
+            raise NotImplementedError(name)
+        return 3
+
+    assert Needs.of(mode._replace(get_attribute=attribute)) == Needs(nstep=3)

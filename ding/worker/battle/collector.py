@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ding.envs.base_env import VecStep
+from ding.policy.needs import attribute_of
 from ding.utils.batch import Rows
 from ding.utils.errors import ConfigError
 from ding.utils.seed import new_generator
@@ -16,7 +17,7 @@ from ding.worker.battle.opponents import opponent_of
 from ding.worker.battle.past import PastSelves
 from ding.worker.battle.recorder import GameRecorder
 from ding.worker.collector.base import ISerialCollector
-from ding.worker.collector.recorder import Recorder, attribute_of
+from ding.worker.collector.recorder import Recorder
 from ding.worker.collector.sample import Sampler
 
 MAIN = "main"
@@ -189,7 +190,7 @@ class BattleCollector(ISerialCollector):
     def _close_open_moves(self) -> None:
         """On-policy, what is not over belongs to a policy that is gone."""
         for player in self._policy.players:
-            if player.learns and self._samplers[player.name].on_policy:
+            if player.learns and self._samplers[player.name].needs.on_policy:
                 self.dropped_moves += player.moves.drop()
                 self._recorder.by_player[player.name].store.clear()
 
@@ -198,7 +199,7 @@ class BattleCollector(ISerialCollector):
         if self._policy is None:
             return {}
         recorders = self._recorder.by_player.items()
-        observers = [name for name, recorder in recorders if recorder.observe is not None]
+        observers = [name for name, recorder in recorders if recorder.observes]
         known = self._policy.get_attribute("statistics") if observers else {}
         if not self._by_player:
             return dict(known[MAIN]) if MAIN in observers else {}
@@ -258,7 +259,7 @@ class BattleSampleCollector(BattleCollector):
         return self._handed_out(train_iter, wanted if drop_extra else {})
 
     def _wanted(self, n_sample: int | None, name: str, sampler: Sampler) -> int:
-        n = sampler.n_sample if n_sample is None else n_sample
+        n = sampler.needs.n_sample if n_sample is None else n_sample
         if n is None:
             raise RuntimeError(f"how many samples? pass n_sample; '{name}' has no n_sample")
         if n < 1:
@@ -316,8 +317,7 @@ class BattleEpisodeCollector(BattleCollector):
 
     def _wanted(self, n_episode: int | None) -> int:
         if n_episode is None:
-            known = self._policy.get_attribute("n_episode").values()
-            n_episode = next(iter(known), None)
+            n_episode = next((s.needs.n_episode for _, s in self._all()), None)
         if n_episode is None:
             raise RuntimeError("how many games? pass n_episode, or set policy.collect.n_episode")
         if n_episode < self._env_num:

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ding.policy.needs import attribute_of
 from ding.utils.errors import ConfigError
 from ding.worker.battle.games import Game, Table, check_game, rewards_of
 from ding.worker.battle.opponents import RANDOM, opponent_of
-from ding.worker.collector.recorder import attribute_of
 from ding.worker.collector.waiting_envs import await_obs
 from ding.worker.evaluator import BaseSerialEvaluator, EpisodeReturns, EvalResult
 

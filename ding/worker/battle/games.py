@@ -12,10 +12,10 @@ import numpy as np
 
 from ding.envs.base_env import VecStep
 from ding.envs.two_player import BOTH, TO_PLAY, SeatsSpace, results_of
+from ding.policy.needs import attribute_of
 from ding.utils.batch import ByEnv, stacked_of, tree_map
 from ding.utils.errors import ConfigError
 from ding.worker.battle.moves import OpenMoves
-from ding.worker.collector.recorder import attribute_of
 from ding.worker.collector.waiting_envs import can_overlap, in_order
 
 SEATS = 2

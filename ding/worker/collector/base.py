@@ -12,12 +12,13 @@ from easydict import EasyDict
 
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
 from ding.envs.base_env import VecStep
+from ding.policy.needs import attribute_of
 from ding.utils.batch import ByEnv, stacked_of, tree_map
 from ding.utils.errors import ConfigError
 from ding.utils.log import WorkerLog, table
 from ding.utils.registry import SERIAL_COLLECTOR_REGISTRY, class_of
 from ding.worker.collector.overlapped_inference import OverlappedInference, Stretch
-from ding.worker.collector.recorder import Recorder, attribute_of
+from ding.worker.collector.recorder import Recorder
 from ding.worker.collector.waiting_envs import await_obs, can_overlap, check_answered, in_order
 
 
@@ -203,7 +204,7 @@ class ISerialCollector(ABC):
             self._recorder.partial.put(env_id, acted_on, output)
             return self._recorder.receive(step)
         # A policy that is asked row by row may be an older one, which remembers its last forward.
-        can_wait = may_defer and self._can_defer and not self._recorder.by_row
+        can_wait = may_defer and self._can_defer and not self._recorder.needs.process_rows
         if can_wait and True not in step.done.tolist():
             self._recorder.defer(acted_on, output, step)
         else:
@@ -259,7 +260,7 @@ class ISerialCollector(ABC):
 
     def take_statistics(self) -> dict[str, Any]:
         """Statistics for the policy's normalisers, gathered since the last call."""
-        if self._recorder.observe is None:  # Evaluated once: this is asked for after every collect.
+        if not self._recorder.observes:
             return {}
         return self._policy.get_attribute("statistics")
 

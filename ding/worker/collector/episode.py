@@ -10,7 +10,6 @@ import numpy as np
 from ding.envs.base_env import VecStep
 from ding.utils.batch import Rows, concat
 from ding.worker.collector.base import ISerialCollector
-from ding.worker.collector.recorder import attribute_of
 
 
 class EpisodeCollector(ISerialCollector):
@@ -35,10 +34,6 @@ class EpisodeCollector(ISerialCollector):
     )
 
     _some_stand_still = True
-
-    def reset_policy(self, policy: Any = None) -> None:
-        super().reset_policy(policy)
-        self._n_episode = attribute_of(self._policy, "n_episode", None)
 
     def collect(
         self,
@@ -69,7 +64,7 @@ class EpisodeCollector(ISerialCollector):
         return episodes
 
     def _wanted(self, n_episode: int | None) -> int:
-        n_episode = self._n_episode if n_episode is None else n_episode
+        n_episode = self._recorder.needs.n_episode if n_episode is None else n_episode
         if n_episode is None:
             raise RuntimeError("how many episodes? pass n_episode, or set policy.collect.n_episode")
         if n_episode < self._env_num:

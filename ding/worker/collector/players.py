@@ -14,11 +14,12 @@ import gymnasium as gym
 import numpy as np
 
 from ding.envs.base_env import VecStep
+from ding.policy.needs import attribute_of
 from ding.utils.batch import ByEnv, Rows, concat, stacked_of, take, tree_map
 from ding.utils.errors import ConfigError
 from ding.utils.log import WorkerLog
 from ding.worker.collector.base import ISerialCollector
-from ding.worker.collector.recorder import Recorder, attribute_of, steps_at
+from ding.worker.collector.recorder import Recorder, steps_at
 from ding.worker.collector.sample import Sampler
 from ding.worker.collector.waiting_envs import in_order
 
@@ -242,12 +243,12 @@ class PlayersCollector(ISerialCollector):
             self._run(missing, policy_kwargs or {})
             for sampler in samplers.values():
                 sampler.make(train_iter)
-        if any(sampler.on_policy for sampler in samplers.values()):
+        if any(sampler.needs.on_policy for sampler in samplers.values()):
             # These players learn now; for the others no step that is under way is lost.
             self._drain()
             self._recorder.partial.mark_stale()
             for name, sampler in samplers.items():
-                if sampler.on_policy:
+                if sampler.needs.on_policy:
                     self._recorder.by_player[name].store.clear()
         self._log_progress(train_iter)
         return {name: sampler.hand_out(None) for name, sampler in samplers.items()}
@@ -256,7 +257,7 @@ class PlayersCollector(ISerialCollector):
         """Number of samples for each player that learns."""
         wanted = {}
         for name, sampler in self._samplers.items():
-            n = sampler.n_sample if n_sample is None else n_sample
+            n = sampler.needs.n_sample if n_sample is None else n_sample
             if n is None:
                 raise RuntimeError(f"how many samples? pass n_sample; '{name}' has no n_sample")
             if n < 1:
@@ -267,7 +268,7 @@ class PlayersCollector(ISerialCollector):
         return wanted
 
     def _run(self, missing: int, kwargs: Mapping[str, Any]) -> None:
-        unroll_len = max(sampler.unroll_len for sampler in self._samplers.values())
+        unroll_len = max(sampler.needs.unroll_len for sampler in self._samplers.values())
         n_step = missing if unroll_len == 1 else max(missing, unroll_len * self._env_num)
         taken = 0
 
@@ -287,7 +288,7 @@ class PlayersCollector(ISerialCollector):
     def take_statistics(self) -> dict[str, Any]:
         """Statistics for the normalisers of each player's policy, by player."""
         recorders = self._recorder.by_player.items()
-        observers = [name for name, recorder in recorders if recorder.observe is not None]
+        observers = [name for name, recorder in recorders if recorder.observes]
         statistics = self._policy.get_attribute("statistics") if observers else {}
         return {name: statistics[name] for name in observers}
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ding.envs.base_env import BaseEnvTimestep, VecStep
+from ding.policy.needs import Needs
 from ding.utils.batch import Batch, rows_of, stack, take
 from ding.utils.log import WorkerLog
 from ding.worker.collector.trajectory import PartialTransitions, TrajectoryStore
@@ -29,9 +30,7 @@ class Recorder:
         self.episodes = EpisodeLog()
         self._env: Any = None
         self._policy: Any = None
-        self.observe: Callable[[Any, VecStep], None] | None = None
-        self.by_row = False
-        self._links_steps = False
+        self.needs = Needs()
         self.deferred: deque[Callable[[], None]] = deque()
         """Calls that store steps, made when there is time."""
         self._storing = threading.Lock()
@@ -46,12 +45,12 @@ class Recorder:
 
     def set_policy(self, policy: Any) -> None:
         self._policy = policy
-        # True: transitions are made of one env at a time.
-        self.by_row = attribute_of(policy, "process_rows", False)
-        # Called with observations and their steps, if the policy gathers statistics.
-        self.observe = attribute_of(policy, "statistics_observer", None)
-        # Each step says which episode it is of, and which step there.
-        self._links_steps = attribute_of(policy, "links_steps", False)
+        self.needs = Needs.of(policy)
+
+    @property
+    def observes(self) -> bool:
+        """Whether the policy gathers statistics of what is collected."""
+        return self.needs.statistics_observer is not None
 
     def number_episodes_from(self, first: int) -> None:
         self.episodes.number_from(first)
@@ -95,15 +94,15 @@ class Recorder:
 
     def remember(self, obs: Any, output: Any, step: VecStep) -> None:
         """Store transitions from `obs`, by the actions in `output`, to `step`."""
-        if self.observe is not None:
-            self.observe(obs, step)
-        if self.by_row:
+        if self.needs.statistics_observer is not None:
+            self.needs.statistics_observer(obs, step)
+        if self.needs.process_rows:
             transition = self._transition_by_row(obs, output, step)
         else:
             transition = dict(self._policy.process_transition(obs, output, step))
         transition["done"] = step.done
         transition["truncated"] = step.truncated
-        if self._links_steps:
+        if self.needs.links_steps:
             transition["episode_id"] = self.episodes.id[step.env_id]
             transition["episode_step"] = self.episodes.length[step.env_id]
         at = self.store.append(step.env_id, transition, step.done)
@@ -281,11 +280,3 @@ def steps_at(step: VecStep, index: np.ndarray) -> VecStep:
         abnormal=step.abnormal[index],
         env_id=step.env_id[index],
     )
-
-
-def attribute_of(policy: Any, name: str, default: Any) -> Any:
-    """Attribute of the policy, or the default if a mode that users put together lacks it."""
-    try:
-        return policy.get_attribute(name)
-    except (NotImplementedError, AttributeError):
-        return default

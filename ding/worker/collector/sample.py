@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ding.envs.base_env import VecStep
+from ding.policy.needs import Needs
 from ding.utils.batch import Batch, Rows, columns_of, concat, length, take
 from ding.utils.errors import ConfigError
 from ding.worker.collector.base import ISerialCollector
-from ding.worker.collector.recorder import Recorder, attribute_of
+from ding.worker.collector.recorder import Recorder
 
 logger = logging.getLogger(__name__)
 
@@ -27,16 +28,9 @@ class Sampler:
         self._parts: list[Batch] = []
         self.available = 0
         """Samples that were made and not handed out."""
-        self.n_sample: int | None = attribute_of(policy, "n_sample", None)
-        self.unroll_len = int(attribute_of(policy, "unroll_len", 1) or 1)
-        self._takes_all_envs = bool(attribute_of(policy, "takes_all_envs", False))
-        # Single steps need not wait for later ones: replay sums their rewards on drawing.
-        gives_steps = attribute_of(policy, "gives_single_steps", False)
-        self.nstep = 1 if gives_steps else int(attribute_of(policy, "nstep", 1) or 1)
-        self.on_policy = bool(attribute_of(policy, "on_policy", False))
-        self.whole_episodes = bool(attribute_of(policy, "traj_len_inf", False))
+        self.needs = Needs.of(policy)
         # A sample's later steps are waited for, unless the policy is another one by then.
-        self.waits = self.nstep > 1 and not self.on_policy
+        self.waits = self.needs.nstep > 1 and not self.needs.on_policy
 
     def make(self, train_iter: int) -> None:
         """Make samples of the stored steps; those whose later steps are missing stay stored."""
@@ -44,15 +38,15 @@ class Sampler:
         if not store.count.any():
             return
         steps = store.flat()
-        if self.whole_episodes:
+        if self.needs.traj_len_inf:
             horizon = int(store.count.max()) + 1  # Only an episode's end is nearer than that.
             samples = self._train_samples(take(steps, store.complete(horizon)))
             store.keep_tail(horizon)
         else:
             samples = self._train_samples(steps)
             if self.waits and length(samples) == length(steps):
-                samples = take(samples, store.complete(self.nstep))
-                store.keep_tail(self.nstep)
+                samples = take(samples, store.complete(self.needs.nstep))
+                store.keep_tail(self.needs.nstep)
             else:
                 store.clear()
         n = length(samples)
@@ -63,7 +57,7 @@ class Sampler:
 
     def _train_samples(self, steps: Batch) -> Batch:
         """Samples that the policy makes of the steps, all at once or by trajectory."""
-        if self._takes_all_envs:
+        if self.needs.takes_all_envs:
             return columns_of(self._policy.get_train_sample(Rows(steps)))
         stops = (np.flatnonzero(steps["end"]) + 1).tolist()
         pieces = [take(steps, slice(a, b)) for a, b in pairwise([0, *stops])]
@@ -77,7 +71,7 @@ class Sampler:
         columns = parts[0] if len(parts) == 1 else concat(parts)
         if n_sample is None or n == n_sample:
             return Rows(columns)
-        if not self.on_policy:
+        if not self.needs.on_policy:
             self._parts.append(take(columns, slice(n_sample, n)))
             self.available = n - n_sample
         return Rows(take(columns, slice(0, n_sample)))
@@ -134,7 +128,7 @@ class SampleCollector(ISerialCollector):
             sampler.make(train_iter)
         if random_collect and not record_random_collect:
             self._recorder.envstep = envstep
-        if sampler.on_policy:
+        if sampler.needs.on_policy:
             # The policy learns now: steps that are under way are not its own.
             self._recorder.partial.mark_stale()
         self._log_progress(train_iter)
@@ -143,12 +137,12 @@ class SampleCollector(ISerialCollector):
     def _checked(self, n_sample: int | None) -> int:
         if self._policy is None:
             self._check_complete()
-        n_sample = self._sampler.n_sample if n_sample is None else n_sample
+        n_sample = self._sampler.needs.n_sample if n_sample is None else n_sample
         if n_sample is None:
             raise RuntimeError("how many samples? pass n_sample, or set policy.collect.n_sample")
         if n_sample < 1:
             raise ConfigError(f"n_sample = {n_sample}: must be at least 1")
-        surplus = self._sampler.on_policy and n_sample % self._env_num
+        surplus = self._sampler.needs.on_policy and n_sample % self._env_num
         if surplus and not self._warned_surplus:
             self._warned_surplus = True
             logger.warning(
@@ -162,11 +156,11 @@ class SampleCollector(ISerialCollector):
         """Take env steps for that many samples; if asked for, until an episode is over too."""
         sampler, store, env_num = self._sampler, self._store, self._env_num
         per_env, n_step = math.ceil(missing / env_num), missing
-        if sampler.unroll_len > 1:
-            per_env = max(sampler.unroll_len, per_env)
+        if sampler.needs.unroll_len > 1:
+            per_env = max(sampler.needs.unroll_len, per_env)
             n_step = per_env * env_num
-        store.reserve(per_env + sampler.nstep)
-        taken, whole, on_policy = 0, sampler.whole_episodes, sampler.on_policy
+        store.reserve(per_env + sampler.needs.nstep)
+        taken, whole, on_policy = 0, sampler.needs.traj_len_inf, sampler.needs.on_policy
         # Where steps overlap, stopping costs more: not before there are as many n-step samples.
         by_samples = self._overlapped is not None and sampler.waits and not whole
 
@@ -174,7 +168,7 @@ class SampleCollector(ISerialCollector):
             nonlocal taken
             taken += len(step.env_id)
             if by_samples:
-                return store.n_complete(sampler.nstep) >= n_step
+                return store.n_complete(sampler.needs.nstep) >= n_step
             return taken >= n_step and not (whole and not store.finished.any())
 
         # Off-policy, an action may as well be of the weights before or amid the next update.

@@ -13,13 +13,13 @@ import torch
 from easydict import EasyDict
 
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
+from ding.policy.needs import attribute_of
 from ding.torch_utils.lr_schedule import LrSchedule
 from ding.utils.batch import Rows
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint
 from ding.utils.errors import DingError
 from ding.utils.log import WorkerLog
 from ding.utils.registry import LEARNER_REGISTRY, class_of
-from ding.worker.collector.recorder import attribute_of
 from ding.worker.learner.divergence import cause_in, columns_to_look_at
 from ding.worker.learner.hooks import LearnerHook, add_learner_hook, build_learner_hook_by_cfg
 
