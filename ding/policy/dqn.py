@@ -30,7 +30,7 @@ from ding.policy.config import (
     within,
 )
 from ding.rl_utils.exploration import get_epsilon_greedy_fn
-from ding.rl_utils.td import at_action, double_q_target, weighted_mean
+from ding.rl_utils.td import at_action, double_q_target, td_target, weighted_mean
 from ding.torch_utils import Adam, GradientStep, TargetNetwork
 from ding.utils.batch import Batch, ByEnv, stacked_of
 
@@ -134,9 +134,11 @@ class DQNPolicy(Policy):
     @torch.no_grad()
     def _target_q(self, batch: Batch) -> Tensor:
         q_value = masked_logits(self._target.module(batch["next_obs"]))
-        double_q = self.cfg.learn.double_q
-        q_pick = masked_logits(self._model(batch["next_obs"])) if double_q else q_value
-        return double_q_target(batch["reward"], batch["discount"], q_pick=q_pick, q_value=q_value)
+        reward, discount = batch["reward"], batch["discount"]
+        if not self.cfg.learn.double_q:
+            return td_target(reward, discount, q_value.amax(dim=-1))
+        q_pick = masked_logits(self._model(batch["next_obs"]))
+        return double_q_target(reward, discount, q_pick=q_pick, q_value=q_value)
 
     @torch.no_grad()
     def _next(self, batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
