@@ -19,6 +19,7 @@ from ding.parallel.coordinator import Coordinator, Evaluated
 from ding.parallel.fleet import Fleet
 from ding.parallel.services import Blueprint
 from ding.parallel.worker_pool import Worker
+from ding.pipeline.budget import budget_advice, check_budget
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress, Scalars
@@ -111,7 +112,12 @@ class ParallelRun:
             if "type" not in self.cfg.policy.model:
                 fit_model_to_env(self.cfg.policy, manager)
             fit_reward_model_to_env(self.cfg, manager)
-            self._advice = advice(self.cfg.policy, manager)
+            check_budget(self.cfg.policy, self.limits)
+            longest = getattr(manager, "step_limit", None)
+            self._advice = [
+                *advice(self.cfg.policy, manager),
+                *budget_advice(self.cfg.policy, self.limits, longest),
+            ]
 
     def _find(self, resume: str | Path | bool, or_begin: bool) -> Path | None:
         """The run to go on with."""

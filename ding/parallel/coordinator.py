@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from ding.parallel.backend import Backend, Call, ServiceLostError, ignore
@@ -20,6 +21,7 @@ from ding.parallel.fleet import Autoscaler, Fleet
 from ding.parallel.ledger import Ledger
 from ding.parallel.services import Blueprint
 from ding.parallel.worker_pool import Worker, WorkerPool
+from ding.pipeline.budget import no_update
 from ding.utils.limits import Limits
 from ding.worker import evaluation_due
 
@@ -105,6 +107,8 @@ class Coordinator:
             self.buffer = self.pool.hire("buffer")
             self._feed = ReplayFeed(self, self.buffer, chunk)
         self.saving = Checkpointing(self, blueprint.cfg, limits, saved)
+        self._best_rewards_due = False
+        """A better evaluation has come in since learned rewards were written."""
 
     @property
     def collectors(self) -> list[Worker]:
@@ -129,6 +133,8 @@ class Coordinator:
         while not self.finished:
             self._feed.dispatch()
             self._evaluate_if_due()
+            if self._best_rewards_due and self._rewards_holder.idle:
+                self._save_rewards("best")
             self.saving.go_on()
             self._turn()
         try:
@@ -240,6 +246,7 @@ class Coordinator:
 
         def note(_: Call, told: Mapping[str, Any]) -> None:
             self.found = Evaluated(told["stop"], told["returns"], told["state"], weights)
+            self._best_rewards_due = fmean(told["returns"]) >= told["state"]["best"]
 
         def lost(_: ServiceLostError) -> None:
             self._evaluated_iter = before
@@ -247,10 +254,22 @@ class Coordinator:
         args = (weights.ref, self.ledger.env_steps)
         self.ask(self.evaluator, note, "evaluate", *args, lost=lost)
 
+    @property
+    def _rewards_holder(self) -> Worker:
+        """Service that relabels, with what it has learned for that."""
+        return self.buffer or self.learner
+
+    def _save_rewards(self, name: str) -> None:
+        """Write learned rewards, if there are any, as those of the best or the last policy."""
+        self._best_rewards_due = False
+        if self._blueprint.cfg.get("reward_model") is not None:
+            self.ask(self._rewards_holder, ignore, "save_parts", name)
+
     # --- end -----------------------------------------------------------------------------------
 
     def _finish(self) -> None:
         """Leave behind the very policy that reached the goal, or the last one."""
+        self._check_learned()
         self._await(lambda: self.learner.idle and self.evaluator.idle)
         while not self.found.stop and self.found.weights is not self.weights:
             if self.weights is not None and self.evaluator.idle:
@@ -259,8 +278,18 @@ class Coordinator:
         last = self.found.weights or self.weights
         assert last is not None
         self.ask(self.learner, ignore, "finish", last.ref)
-        self._await(lambda: self.learner.idle)
+        for name in ["best"] * self._best_rewards_due + ["last"]:
+            self._await(lambda: self._rewards_holder.idle)
+            self._save_rewards(name)
+        self._await(lambda: self.learner.idle and self._rewards_holder.idle)
         self._save_now()
+
+    def _check_learned(self) -> None:
+        """Raise if the limits were reached before the first update."""
+        ledger = self.ledger
+        if not (ledger.updates or self.found.stop or not self._limits.train_iter):
+            n_stored = None if self.buffer is None else ledger.samples
+            raise no_update(self.policy_cfg, ledger.env_steps, n_stored)
 
     def _leave(self) -> None:
         self._await(lambda: self.learner.idle)

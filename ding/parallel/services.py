@@ -249,6 +249,12 @@ class LearnerService:
         self._learner.train_iter = updates
         return self._answer([])
 
+    def save_parts(self, name: str) -> Answer:
+        """Write learned rewards under this name, for others to load."""
+        if self._parts is not None:
+            self._parts.save(name)
+        return None, {}
+
     def checkpoint(self) -> Answer:
         """The policy alone, as it is, for others to load."""
         self._learner.save_checkpoint()
@@ -312,6 +318,11 @@ class BufferService:
             self._snapshot = self._buffer.snapshot(path)
         else:
             self._buffer.save_data(path)
+        return None, {}
+
+    def save_parts(self, name: str) -> Answer:
+        """Write learned rewards under this name, for others to load."""
+        self._parts.save(name)
         return None, {}
 
     def is_saved(self) -> Answer:

@@ -28,7 +28,7 @@ _LOOK_SECONDS = 0.5
 # Answers that only say that a service is there: it may die of its work all the same.
 _TO_BEGIN = ("open_group", "join_group", "begin", "restore", "load")
 # What one learner of several is asked for; everything else is asked of all of them at once.
-_OF_ONE = ("open_group", "state", "save", "checkpoint", "finish")
+_OF_ONE = ("open_group", "state", "save", "save_parts", "checkpoint", "finish")
 
 Then = Callable[[Call, Any], None]
 """Takes a call that is over and its small answer."""

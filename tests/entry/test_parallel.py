@@ -21,7 +21,7 @@ from ding.parallel.checkpointing import MANIFEST, load_manifest
 from ding.parallel.coordinator import spread_epsilon
 from ding.parallel.services import CollectorService
 from ding.pipeline.run import Run
-from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils.errors import CheckpointError, ConfigError, DingError
 from ding.utils.limits import Limits
 from entry.configs import pair
 
@@ -406,3 +406,14 @@ def test_the_zoo_has_one_that_reaches_its_goal() -> None:
     configs = [zoo.main_config, zoo.create_config, zoo.system_config]
     result = parallel_pipeline(configs, 0, max_env_step=60_000, backend=ThreadBackend())
     assert result["stop"], [point["reward_mean"] for point in result["curve"]]
+
+
+def test_budgets_are_checked_as_in_a_serial_run(capsys: pytest.CaptureFixture[str]) -> None:
+    warm_up = pair("dqn", policy=dict(random_collect_size=60))
+    with pytest.raises(ConfigError, match="random_collect_size = 60: so many random steps"):
+        parallel_pipeline(warm_up, max_env_step=50, backend=ThreadBackend())
+    buffer = dict(replay_buffer_size=9000)
+    large = pair("dqn", policy=dict(learn=dict(batch_size=5000), other=dict(replay_buffer=buffer)))
+    with pytest.raises(DingError, match="a batch takes 5,000"):
+        parallel_pipeline(large, max_env_step=40, backend=ThreadBackend())
+    assert "40 env steps give about 5 updates" in capsys.readouterr().err

@@ -17,15 +17,17 @@ from ding.entry import (
 from ding.entry.cli import main
 from ding.reward_model import BaseRewardModel, RewardModelError
 from ding.utils.batch import Rows, columns_of
+from ding.utils.checkpoint import load_checkpoint
 from ding.utils.errors import ConfigError
 from ding.utils.limits import Limits
 from ding.utils.registry import REWARD_MODEL_REGISTRY
 
 from .configs import config_file, pair
-from .test_lockstep import SEED, generators, losses, parallel, serial
+from .test_lockstep import SEED, generators, leaves, losses, parallel, serial
 
 RND: dict[str, Any] = dict(type="rnd", update_per_collect=3, hidden_size_list=[8])
 ICM: dict[str, Any] = dict(type="icm", update_per_collect=2, hidden_size_list=[8], batch_size=8)
+NAMES = ("serial", "parallel")
 CASES = {"dqn": RND, "ppo": ICM, "sac": {**ICM, "clear_buffer_per_iters": 3}}
 
 
@@ -42,12 +44,16 @@ def test_parallel_learns_from_the_rewards_of_serial(
     monkeypatch.setattr("ding.pipeline.report.draw_curves", lambda *args: None)
     monkeypatch.setattr("ding.reward_model.base.new_generator", lambda: np.random.default_rng(14))
     results = []
-    for name, run in (("serial", serial), ("parallel", parallel)):
+    for name, run in zip(NAMES, (serial, parallel), strict=True):
         with generators(monkeypatch), pytest.MonkeyPatch.context() as patch:
             noted = losses(patch)
             run(with_model(kind, name, section), Limits(env_step=300))
             results.append(noted)
     assert len(results[0]) > 15 and results[0] == results[1]
+    for written in ("best", "last"):
+        assert Path(f"parallel/reward_model/ckpt/ckpt_{written}.pth.tar").is_file()
+    last = [load_checkpoint(f"{run}/reward_model/ckpt/ckpt_last.pth.tar") for run in NAMES]
+    assert all(np.array_equal(*pair) for pair in zip(*map(leaves, last), strict=True))
 
 
 def trained(config: list[Any], steps: int, resume: bool = False) -> list[np.ndarray]:
