@@ -34,7 +34,6 @@ from ding.policy.config import (
 from ding.policy.dqn import DQNPolicy, EpsConfig
 from ding.policy.needs import Needs
 from ding.policy.recurrent import with_last_obs
-from ding.rl_utils.adder import terminated
 from ding.rl_utils.td import at_action, per_agent, sequence_returns
 from ding.torch_utils import Adam, GradientStep, RMSprop, TargetNetwork
 from ding.utils.batch import Batch, ByEnv, stacked_of, tree_map
@@ -232,11 +231,6 @@ class QMIXPolicy(DQNPolicy):
         alive = alive_of(seen)
         living = torch.ones_like(td_error) if alive is None else alive.float()
         return exists.unsqueeze(-1) * living
-
-    def _with_discount(self, columns: Batch) -> Batch:
-        """Add `discount` to single steps: rewards of several are summed in the sequence."""
-        over = terminated(columns, self.cfg.learn.ignore_done)
-        return {**columns, "discount": ~over * np.float32(self.cfg.discount_factor)}
 
     def _get_needs(self) -> Needs:
         return replace(super()._get_needs(), links_steps=True)

@@ -30,7 +30,6 @@ from ding.policy.recurrent import (
     with_state,
 )
 from ding.policy.user_rows import check_columns
-from ding.rl_utils.adder import terminated
 from ding.rl_utils.td import at_action, sequence_returns
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
 from ding.utils.batch import Batch, ByEnv, Rows, columns_of, stacked_of, take, tree_map
@@ -200,15 +199,6 @@ class R2D2Policy(RecurrentPolicy, DQNPolicy):
     ) -> dict[str, Any]:
         step = super()._process_transition(obs, policy_output, timestep)
         return {**step, **policy_output["origin"]}
-
-    def _with_discount(self, columns: Batch) -> Batch:
-        """Add `discount` to single steps: rewards of several are summed in the sequence."""
-        over = terminated(columns, self.cfg.learn.ignore_done)
-        return {**columns, "discount": ~over * self._gamma(columns)}
-
-    def _gamma(self, columns: Batch) -> Any:
-        """The same for all steps, or one for each."""
-        return np.float32(self.cfg.discount_factor)
 
     def _get_needs(self) -> Needs:
         return replace(super()._get_needs(), links_steps=True)

@@ -57,12 +57,15 @@ def check_columns(columns: Batch, needed: Sequence[str], why: str) -> None:
         raise ConfigError(f"the samples lack {', '.join(missing)}: {why}")
 
 
-def with_discount(columns: Batch, cfg: PolicyConfig, has_agents: bool) -> Batch:
-    """Add `discount`: established rows have a reward for each of `nstep` steps.
+def with_discount(columns: Batch, cfg: PolicyConfig, has_agents: bool, gamma: Any) -> Batch:
+    """Add `discount`: `gamma` of one step, zero where an episode terminated.
 
-    Most of them have their `value_gamma`, too.
+    Rewards of sequences (B, T) are summed in the loss, so every step has its own. Established rows
+    have a reward for each of `nstep` steps, and most of them their `value_gamma`.
     """
-    nstep = cfg.nstep
+    nstep, over = cfg.nstep, terminated(columns, cfg.learn.ignore_done)
+    if "mask" in columns:
+        return {**columns, "discount": ~over * gamma}
     if "episode_id" in columns and nstep > 1:
         raise ConfigError(
             f"policy.nstep = {nstep}, but the samples are single steps; draw them from a buffer "
@@ -72,9 +75,8 @@ def with_discount(columns: Batch, cfg: PolicyConfig, has_agents: bool) -> Batch:
     reward = columns["reward"]
     if reward.ndim == 2 and ("value_gamma" in columns or (nstep > 1 and not has_agents)):
         reward = _summed(reward, nstep, cfg.discount_factor)
-    over = terminated(columns, cfg.learn.ignore_done)
-    gamma = columns.get("value_gamma", np.float32(cfg.discount_factor**nstep))
-    return {**columns, "reward": reward, "discount": ~over * gamma}
+    lasting = columns.get("value_gamma", np.float32(cfg.discount_factor**nstep))
+    return {**columns, "reward": reward, "discount": ~over * lasting}
 
 
 def _summed(reward: Any, nstep: int, gamma: float) -> np.ndarray:
