@@ -26,7 +26,7 @@ BELOW: dict[str, set[str]] = {
         *("utils", "config", "torch_utils", "model", "policy", "envs", "worker", "data")
     },
     "pipeline": {"utils", "config", "policy", "envs", "worker", "data", "reward_model"},
-    "league": {"utils", "config", "envs", "policy", "worker", "pipeline"},
+    "league": {"utils", "config", "envs", "policy", "worker", "pipeline", "parallel"},
     "parallel": {"utils", "torch_utils", "policy", "envs", "worker", "pipeline"},
     "agent": {"utils", "config", "model", "policy", "envs"},
     "entry": {

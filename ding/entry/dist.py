@@ -20,6 +20,7 @@ from ding.config.pickled import load_pickled, save_pickled
 from ding.entry.deploy import Deployment, rayjob_text, sbatch_text
 from ding.entry.parallel import ParallelRun
 from ding.entry.parallel_config import check_parallel, translated
+from ding.league.run import LeagueRun, compiled_league
 from ding.parallel.backend import Order
 from ding.parallel.cluster import (
     LOOPBACK,
@@ -111,6 +112,11 @@ def write_plan(
     main, create, system = configs
     require_ray()
     fleet = _checked(main, create, system, seed)
+    if platform != "local" and not fleet.learner_num:
+        raise DingError(
+            f"-p {platform}: launch files are for runs with learners, and those of a league learn "
+            "in the coordinator; use -p local -cdh HOST, and start its lines on the machines"
+        )
     path = Path(Path(config).name + ".pkl")
     host = options.get("coordinator_host") or (LOOPBACK if platform == "local" else "")
     port = options.get("coordinator_port") or (free_port() if platform == "local" else _PORT)
@@ -132,6 +138,10 @@ def write_plan(
 
 def _checked(main: Any, create: Any, system: Any, seed: int) -> Fleet:
     """Find out here, and not on a cluster, what is wrong with a config."""
+    if "league" in main:
+        # Players learn where the coordinator is.
+        _, league = compiled_league(main, create, seed)
+        return Fleet(league.get("collector_num") or 2, {}, learner_num=0)
     main, create, fleet = translated(main, create, system)
     cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
     check_parallel(cfg, fleet)
@@ -185,15 +195,25 @@ def coordinate(
         close_to_others(plan.token, loopback=False)
     configs = [_absolute(plan.main), plan.create, plan.system]
 
-    def start(fleet: Fleet) -> ClusterBackend:
+    def start(dashboard: bool = False) -> ClusterBackend:
         if address is not None:
             return ClusterBackend(address)
-        head = Node(plan.address, head=True, offers={}, dashboard=fleet.dashboard)
+        head = Node(plan.address, head=True, offers={}, dashboard=dashboard)
         head.wait_until_up()
         return ClusterBackend(plan.address, head)
 
     chosen = plan.seed if seed is None else seed
-    with ParallelRun(configs, chosen, limits, resume, start=start, or_begin=True) as run:
+    if "league" in plan.main:
+        with LeagueRun(configs, chosen, limits, resume, start=start, or_begin=True) as league:
+            return league.train()
+    with ParallelRun(
+        configs,
+        chosen,
+        limits,
+        resume,
+        start=lambda fleet: start(fleet.dashboard),
+        or_begin=True,
+    ) as run:
         return run.train()
 
 

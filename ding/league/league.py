@@ -25,6 +25,8 @@ class BaseLeague(ABC):
         "player_category": ["default"],
         # Number of learning players of each type, for each category.
         "active_players": {"naive_sp_player": 1},
+        # Processes that play games beside the one that learns; 0: that one plays them as well.
+        "collector_num": 0,
         # Where the checkpoints of players lie.
         "path_policy": "./league",
         # Begin from the checkpoints below, by category.

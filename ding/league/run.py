@@ -1,4 +1,9 @@
-"""Run of a league: jobs, games, learning, copies, in a directory that a killed run goes on from."""
+"""Run of a league: jobs, games, learning, copies, in a directory that a killed run goes on from.
+
+Players learn in this process. Games are played here as well, or by services elsewhere, each with a
+match at a time (`league.collector_num`); a player has one match under way at most, so that it
+learns from games of its newest weights.
+"""
 
 from __future__ import annotations
 
@@ -14,33 +19,37 @@ from ding.config import compile_config
 from ding.config.compile import save_compiled
 from ding.config.tree import plain_dict
 from ding.envs import get_vec_env_setting, manager_of
+from ding.league.arena import Arena, Start
 from ding.league.games import GameFile, copy_line, count, lines_of, replay, summary, table
+from ding.league.games_service import Match, Played
 from ding.league.league import BaseLeague, create_league
 from ding.league.player import HistoricalPlayer
 from ding.league.trainee import Trainee
+from ding.parallel.services import Blueprint
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress
 from ding.pipeline.run import ConfigLike, read_input
 from ding.pipeline.spaces import fit_model_to_env
 from ding.pipeline.state import check_same_config, find_run
-from ding.policy import create_policy
+from ding.policy import ActingState, create_policy
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint, whole_file
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.limits import Limits
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
-from ding.worker import create_serial_collector, create_serial_evaluator
-from ding.worker.battle.past import Actor
+from ding.worker import create_serial_evaluator
 
 STATE_NAME = "league_state.pth.tar"
 _TABLE_SECONDS = 20.0
 # All is saved after every job, unless that would take more than a twentieth of the time.
 _SAVE_SHARE = 20
 _COLLECTOR = "episode_1v1"
+# Former players whose weights are kept at hand.
+_KEPT_STATES = 64
 
 
 class LeagueRun:
-    """Active players take turns: each plays a job, learns from its seats, and maybe is copied."""
+    """Active players take turns: each plays a match, learns from it, and maybe is copied."""
 
     def __init__(
         self,
@@ -48,22 +57,40 @@ class LeagueRun:
         seed: int = 0,
         limits: Limits | None = None,
         resume: str | Path | bool = False,
+        *,
+        start: Start | None = None,
+        or_begin: bool = False,
     ) -> None:
+        """`start` makes the place where games are played, once the config is known to be right.
+
+        `or_begin`: if there is nothing to resume, begin. Jobs that are queued again need that.
+        """
         main, create, _ = read_input(input_cfg)
-        self.cfg, self.league_cfg = _compiled(main, create, seed)
+        self.cfg, self.league_cfg = compiled_league(main, create, seed)
         self.seed, self.limits = seed, limits or Limits()
         self._closing = ExitStack()
         set_pkg_seed(seed, use_cuda=self.cfg.policy.cuda)
         try:
-            self._make(resume)
+            self._make(self._find(resume, or_begin), start)
         except BaseException:
             self._closing.close()
             raise
 
-    def _make(self, resume: str | Path | bool) -> None:
-        collector_env, evaluator_env = self._make_envs()
-        fit_model_to_env(self.cfg.policy, collector_env)
-        state = self._open_directory(resume)
+    def _find(self, resume: str | Path | bool, or_begin: bool) -> Path | None:
+        """The league to go on with."""
+        if resume is False:
+            return None
+        try:
+            return find_run(self.cfg.exp_name if resume is True else str(resume), (STATE_NAME,))
+        except CheckpointError:
+            if or_begin:
+                return None
+            raise
+
+    def _make(self, found: Path | None, start: Start | None) -> None:
+        evaluator_env = self._evaluator_env()
+        fit_model_to_env(self.cfg.policy, evaluator_env)
+        state = self._open_directory(found)
         self.progress = Progress(str(self.directory), self.limits)
         self._interrupt = Interrupt(self.progress.message)
         path = str(self.directory / "ckpt")
@@ -76,17 +103,23 @@ class LeagueRun:
         for trainee in self.trainees.values():
             self._closing.callback(trainee.close)
         self._shadow = create_policy(self.cfg.policy, enable_field=["collect"])
-        name = str(self.directory)
-        settings = self.cfg.policy
-        self.collector: Any = create_serial_collector(
-            settings.collect.collector, env=collector_env, exp_name=name
-        )
+        self._former_states: dict[str, ActingState] = {}
         self.evaluator: Any = create_serial_evaluator(
-            settings.eval.evaluator, env=evaluator_env, exp_name=name
+            self.cfg.policy.eval.evaluator, env=evaluator_env, exp_name=str(self.directory)
         )
-        for worker in (self.collector, self.evaluator):
-            self._closing.callback(worker.close)
-        self.jobs, self.envstep = 0, 0
+        self._closing.callback(self.evaluator.close)
+        blueprint = Blueprint(self.cfg, self.seed)
+        self._arena = Arena(
+            blueprint, self.league.cfg["collector_num"], self.progress.message, start
+        )
+        self._closing.callback(self._arena.close)
+        n, n_player = self.league.cfg["collector_num"], len(self.trainees)
+        if n > n_player:
+            self.progress.message(
+                f"league.collector_num = {n}, but {n_player} player(s) learn, each from one match "
+                "at a time: the other collectors will have nothing to play"
+            )
+        self.jobs, self.envstep, self._turn = 0, 0, 0
         self._shown = self._saved = time.monotonic()
         self._save_cost = 0.0
         if state is None:
@@ -94,27 +127,23 @@ class LeagueRun:
         else:
             self._restore(state)
 
-    def _make_envs(self) -> list[Any]:
-        env_fn, *cfgs = get_vec_env_setting(self.cfg.env)
-        managers = []
-        for own in cfgs:
-            manager = manager_of(self.cfg.env.manager, env_fn, own)
-            self._closing.callback(manager.close)
-            manager.seed(self.seed)
-            managers.append(manager)
-        return managers
+    def _evaluator_env(self) -> Any:
+        env_fn, _, own = get_vec_env_setting(self.cfg.env)
+        manager = manager_of(self.cfg.env.manager, env_fn, own)
+        self._closing.callback(manager.close)
+        manager.seed(self.seed)
+        return manager
 
-    def _open_directory(self, resume: str | Path | bool) -> dict[str, Any] | None:
-        if resume is False:
+    def _open_directory(self, found: Path | None) -> dict[str, Any] | None:
+        if found is None:
             save_compiled(self.cfg)
-            self.directory = Path(self.cfg.exp_name)
-            self._closing.callback(Ownership(self.directory).release)
-            return None
-        name = self.cfg.exp_name if resume is True else str(resume)
-        self.directory = find_run(name, (STATE_NAME,))
+        self.directory = found or Path(self.cfg.exp_name)
         self._closing.callback(Ownership(self.directory).release)
+        if found is None:
+            return None
         state = load_checkpoint(self.directory / "ckpt" / STATE_NAME, trusted=True)
         check_same_config(state["config"], self._settings())
+        self.cfg.exp_name = str(self.directory)
         if self.limits == Limits():
             self.limits = Limits(*state["limits"])
         return state
@@ -149,7 +178,7 @@ class LeagueRun:
     def train(self) -> dict[str, Any]:
         while not self.finished:
             self.play()
-            self.progress.update(self.envstep, self.train_iter)
+            self.progress.update(self.envstep, self.train_iter, self._arena.note)
             now = time.monotonic()
             if now - self._shown >= _TABLE_SECONDS:
                 self._shown = now
@@ -159,36 +188,57 @@ class LeagueRun:
         return self._finish()
 
     def play(self) -> None:
-        """One job: games, what they count for, and what is learned from them."""
-        job = self.league.get_job_info()
-        own, other = job["player_id"]
-        trainee, steps = self.trainees[own], self.collector.envstep
-        modes: dict[str, Any] = {own: trainee.policy.collect_mode}
-        if other != own:
-            modes[other] = Actor(self._acting(other))
-        self.collector.reset_policy(modes)
-        settings = {name: trainee.settings() for name in (own,)}
-        data, _ = self.collector.collect(
-            train_iter=trainee.learner.train_iter, policy_kwargs=settings
-        )
-        taken = self.collector.envstep - steps
-        self.envstep += taken
-        lines = lines_of(self.jobs, self.collector.last_games)
+        """Deal matches until one is over, and learn from it."""
+        arena = self._arena
+        while not arena.has_played:
+            arena.deal(self._next_match)
+            arena.wait()
+            if self._interrupt.asked and not arena.has_played:
+                return
+        if not arena.in_step:
+            arena.deal(self._next_match)  # Others play while this process learns.
+        for match, played in arena.take():
+            self._learn(match, played)
+
+    def _next_match(self) -> Match | None:
+        """That of the active player whose turn it is, of those that play none now."""
+        names = self.league.active_players_ids
+        for k in range(self._turn, self._turn + len(names)):
+            name = names[k % len(names)]
+            if name not in self._arena.playing:
+                self._turn = k + 1
+                return self._match(name)
+        return None
+
+    def _match(self, own: str) -> Match:
+        job = self.league.get_job_info(own)
+        trainee, other = self.trainees[own], job["player_id"][1]
+        states = {name: self._acting(name) for name in (own, other)}
+        number, self.jobs = self.jobs, self.jobs + 1
+        return Match(number, (own, other), states, trainee.learner.train_iter, trainee.settings())
+
+    def _acting(self, player_id: str) -> ActingState:
+        """How a player acts now."""
+        if player_id in self.trainees:
+            return self.trainees[player_id].policy.acting_state()
+        path = self.league.get_player_by_id(player_id).checkpoint_path
+        if path not in self._former_states:
+            self._shadow.collect_mode.load_state_dict(_weights(path))
+            while len(self._former_states) >= _KEPT_STATES:
+                self._former_states.pop(next(iter(self._former_states)))
+            self._former_states[path] = self._shadow.acting_state()
+        return self._former_states[path]
+
+    def _learn(self, match: Match, played: Played) -> None:
+        """Count the games of a match, and let its player learn from them."""
+        own = match.players[0]
+        self.envstep += played.env_steps
+        lines = lines_of(match.number, played.games)
         self.games.add(lines)
         for line in lines:
             count(self.league, line)
-        statistics = self.collector.take_statistics().get(own)
-        trainee.learn(data[0], taken, statistics)
-        self.jobs += 1
+        self.trainees[own].learn(played.rows, played.env_steps, played.statistics)
         self._judge(own)
-
-    def _acting(self, player_id: str) -> Any:
-        """Collect mode that plays for another player."""
-        if player_id in self.trainees:
-            return self.trainees[player_id].policy.collect_mode
-        player = self.league.get_player_by_id(player_id)
-        self._shadow.collect_mode.load_state_dict(_weights(player.checkpoint_path))
-        return self._shadow.collect_mode
 
     def _judge(self, player_id: str) -> None:
         trainee, league = self.trainees[player_id], self.league
@@ -238,6 +288,7 @@ class LeagueRun:
             "limits": [self.limits.train_iter, self.limits.env_step],
             "lines": self.games.count,
             "jobs": self.jobs,
+            "turn": self._turn,
             "envstep": self.envstep,
             "rng": rng_state(),
             "trainees": {name: t.state_dict() for name, t in self.trainees.items()},
@@ -261,8 +312,8 @@ class LeagueRun:
             player.load_state_dict(saved)
         for name, trainee in self.trainees.items():
             trainee.load_state_dict(state["trainees"][name])
-        self.jobs, self.envstep = state["jobs"], state["envstep"]
-        self.league.turn_to(self.jobs)
+        self.jobs, self.envstep, self._turn = state["jobs"], state["envstep"], state["turn"]
+        self.league.turn_to(self._turn)
         set_rng_state(state["rng"])
         self.progress.message(f"resumed {self.directory} after {self.jobs:,} jobs")
 
@@ -275,7 +326,7 @@ class LeagueRun:
         self._closing.close()
 
 
-def _compiled(main: Any, create: Any, seed: int) -> tuple[Any, dict[str, Any]]:
+def compiled_league(main: Any, create: Any, seed: int) -> tuple[Any, dict[str, Any]]:
     main = deepcopy(dict(main))
     league_cfg = main.pop("league", None)
     if league_cfg is None:
@@ -289,6 +340,12 @@ def _compiled(main: Any, create: Any, seed: int) -> tuple[Any, dict[str, Any]]:
         raise ConfigError(
             f"policy.collect.collector.type = '{kind}': a league plays whole games, set "
             f"'{_COLLECTOR}' (and policy.collect.n_episode)"
+        )
+    n = league_cfg.get("collector_num", 0)
+    if not isinstance(n, int) or isinstance(n, bool) or n < 0:
+        raise ConfigError(
+            f"league.collector_num = {n!r}: must be a whole number of processes, 0 to play in the "
+            "one that learns"
         )
     return cfg, dict(league_cfg)
 
@@ -306,10 +363,15 @@ def league_pipeline(
     max_train_iter: float = 10**10,
     max_env_step: float = 10**10,
     resume: str | Path | bool = False,
+    start: Start | None = None,
 ) -> BaseLeague:
-    """Train the players of a league until a limit is reached, and return it."""
+    """Train the players of a league until a limit is reached, and return it.
+
+    `start` makes the place where games are played; by default that is this process, or so many
+    processes of this machine as `league.collector_num` says.
+    """
     limits = Limits(int(max_train_iter), int(max_env_step))
-    with LeagueRun(input_cfg, seed, limits, resume) as run:
+    with LeagueRun(input_cfg, seed, limits, resume, start=start) as run:
         run.train()
     return run.league
 

@@ -86,7 +86,7 @@ class WorkerPool:
 
         `on_replaced` may ask a worker that begins anew for something first.
         """
-        self.backend, self._blueprint, self._ledger = backend, blueprint, ledger
+        self.backend, self._blueprint, self.ledger = backend, blueprint, ledger
         self._timeouts, self._on_replaced, self._on_hung = timeouts, on_replaced, on_hung
         self.collectors: list[Worker] = []
         self.wanted = 0
@@ -120,7 +120,7 @@ class WorkerPool:
         self._drop(worker, ServiceLostError(f"{worker.name} is replaced"))
         worker.size = size or worker.size
         worker.incarnation += 1
-        self._ledger.restarted(worker.role)
+        self.ledger.restarted(worker.role)
         self._start(worker)
         self._on_replaced(worker)
 

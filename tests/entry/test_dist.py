@@ -17,6 +17,7 @@ import pytest
 
 from ding.entry import cli
 from ding.entry.dist import Plan
+from dizoo.board_games.config import tictactoe_league_ppo_config
 from entry.configs import config_file
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray")
@@ -71,6 +72,16 @@ def test_launch_files(
     text = Path(file).read_text()
     assert all(word in text for word in words)
     assert file in capsys.readouterr().out
+
+
+def test_leagues_have_collectors_alone(directory: Path, capsys: Any) -> None:
+    file = directory / "league_config.py"
+    file.write_text(Path(tictactoe_league_ppo_config.__file__).read_text())
+    assert cli.main(["-m", "dist", "--module", "config", "-p", "local", "-c", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "--module-name collector1" in said and "--module learner" not in said
+    assert cli.main(["-m", "dist", "--module", "config", "-p", "slurm", "-c", str(file)]) == 1
+    assert "those of a league learn in the coordinator" in capsys.readouterr().err
 
 
 def test_a_token_that_others_can_read_is_refused(directory: Path) -> None:
