@@ -70,6 +70,13 @@ class GymVectorEnvManager(VectorEnvManager):
         make = partial(make_vector, cfg["env_id"], self.env_num, mode, kwargs)
         return simulators(make, bool(cfg["act_scale"]))
 
+    def enable_save_replay(self, replay_path: str | Sequence[str]) -> None:
+        save = getattr(self._simulators.vector, "enable_save_replay", None)
+        if save is None:
+            super().enable_save_replay(replay_path)
+        else:
+            save(replay_path)
+
 
 def has_own_vector(env: Any) -> bool:
     """Whether the env's class makes a vector env, and no subclass of it steps otherwise."""

@@ -156,8 +156,8 @@ class Battles:
         self._push_apart(state)
         state["last_action"][:], state["steps"] = actions, state["steps"] + 1
         alive = health > 0
-        allies: np.ndarray = alive[:, : self.n_ally].any(axis=1)
-        enemies: np.ndarray = alive[:, self.n_ally :].any(axis=1)
+        sides = alive[:, : self.n_ally], alive[:, self.n_ally :]
+        allies, enemies = (side.sum(axis=1) > 0 for side in sides)
         lost = before - health - state["shield"]
         won, defeated = allies & ~enemies, enemies & ~allies
         return Outcome(lost, was_alive & ~alive, ~(allies & enemies), won, defeated)
