@@ -13,7 +13,12 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from ding.envs.gym_env import DingEnvWrapper
 from ding.envs.manager.interface import EnvManager
 from ding.envs.manager.vector.manager import VectorEnvManager
-from ding.envs.manager.vector.simulators import Seeds, Simulators, simulators
+from ding.envs.manager.vector.simulators import (
+    Seeds,
+    Simulators,
+    own_vector,
+    simulators,
+)
 from ding.envs.packages import missing_simulator, register_package
 from ding.utils.errors import ConfigError, DingError, nearest
 
@@ -43,16 +48,48 @@ class GymVectorEnvManager(VectorEnvManager):
         mode = self._cfg["vectorization_mode"]
         if mode not in _MODES:
             raise ConfigError(f"env.manager.vectorization_mode = {mode!r}{nearest(mode, _MODES)}")
-        check_wrappers(wrappers, "gym_vector")
+        if not has_own_vector(wrappers[0]):
+            check_wrappers(wrappers, "gym_vector")
+            return
+        if mode != "auto":
+            raise ConfigError(
+                f"env.manager.vectorization_mode = {mode!r}: {type(wrappers[0]).__name__} has a "
+                "vector env of its own; leave the key out"
+            )
+        for i, env in enumerate(wrappers):
+            _check_same(wrappers[0]._cfg, env._cfg, "env.manager.type='gym_vector'", i)
 
     def _make_simulators(self) -> Simulators:
         cfg = self._wrappers[0]._cfg
+        if has_own_vector(self._wrappers[0]):
+            return own_vector(partial(_own, type(self._wrappers[0]), cfg, self.env_num))
         kwargs = dict(cfg["env_kwargs"])
         if cfg["max_episode_steps"] is not None:
             kwargs["max_episode_steps"] = cfg["max_episode_steps"]
         mode = self._cfg["vectorization_mode"]
         make = partial(make_vector, cfg["env_id"], self.env_num, mode, kwargs)
         return simulators(make, bool(cfg["act_scale"]))
+
+    def enable_save_replay(self, replay_path: str | Sequence[str]) -> None:
+        save = getattr(self._simulators.vector, "enable_save_replay", None)
+        if save is None:
+            super().enable_save_replay(replay_path)
+        else:
+            save(replay_path)
+
+
+def has_own_vector(env: Any) -> bool:
+    """Whether the env's class makes a vector env, and no subclass of it steps otherwise."""
+    for kind in type(env).__mro__:
+        if "make_vector" in vars(kind):
+            return True
+        if {"reset", "step"} & set(vars(kind)):
+            return False
+    return False
+
+
+def _own(kind: Any, cfg: Mapping[str, Any], count: int, seeds: Seeds | None = None) -> Any:
+    return kind.make_vector(cfg, count)
 
 
 def check_wrappers(wrappers: Sequence[Any], type_: str) -> None:

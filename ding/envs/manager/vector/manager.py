@@ -64,7 +64,7 @@ class VectorEnvManager(EnvManager):
         # Of these only configs and seeds are used: each draws what it would draw if it were alone.
         self._wrappers: list[DingEnvWrapper] = [fn() for fn in env_fn]
         self._check_wrappers(self._wrappers)
-        self._rew_clip = bool(self._wrappers[0]._cfg["rew_clip"])
+        self._rew_clip = bool(self._wrappers[0]._cfg.get("rew_clip"))
 
     @abstractmethod
     def _make_simulators(self) -> Simulators: ...

@@ -120,7 +120,7 @@ class Simulators:
         actions = map_actions(self._action_map, actions)
         if ids is not None:
             actions = put(self._idle, ids, actions)
-        obs, reward, terminated, truncated, infos = five_columns(self.vector.step(actions))
+        obs, reward, terminated, truncated, infos = five_columns(self._step(actions))
         table, reward = self._fitted(obs), np.asarray(reward)
         terminated = flags(terminated, "terminated", self.count)
         truncated = flags(truncated, "truncated", self.count)
@@ -134,6 +134,9 @@ class Simulators:
             return Outcome(obs, reward, done, truncated, info, table, fresh, over)
         obs = take(obs, ids)
         return Outcome(obs, reward[ids], done[ids], truncated[ids], info, table, fresh, over)
+
+    def _step(self, actions: Any) -> Any:
+        return self.vector.step(actions)
 
     def _turn(self, over: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
         """Split envs whose episode is over: those that begin another one, those to be reset."""
@@ -196,6 +199,20 @@ class OnDemand(Simulators):
         return self._fitted(first_obs(given))
 
 
+class OwnVector(OnDemand):
+    """The vector env of an env class: its `step(actions, index)` steps the envs `index` alone."""
+
+    holds = True
+    _index: np.ndarray | None = None
+
+    def step(self, ids: np.ndarray | None, actions: Any) -> Outcome:
+        self._index = ids
+        return super().step(ids, actions)
+
+    def _step(self, actions: Any) -> Any:
+        return self.vector.step(actions, self._index)
+
+
 _MODES: dict[AutoresetMode, type[Simulators]] = {
     AutoresetMode.NEXT_STEP: NextStep,
     AutoresetMode.SAME_STEP: SameStep,
@@ -214,6 +231,10 @@ def simulators(make: MakeVector, act_scale: bool) -> Simulators:
             f"be a gymnasium.vector.AutoresetMode, not {mode!r}"
         )
     return _MODES[mode](make, vector, act_scale)
+
+
+def own_vector(make: MakeVector) -> Simulators:
+    return OwnVector(make, make(None), act_scale=False)
 
 
 def spaces_of(vector: Any) -> tuple[Space[Any], Space[Any]]:
