@@ -25,7 +25,7 @@ from ding.model.head import (
 )
 from ding.model.hybrid import PDQN, HybridQAC, HybridVAC
 from ding.model.maqac import ContinuousMAQAC, DiscreteMAQAC
-from ding.model.mixers import Mixer, MonotonicMixer, SumMixer
+from ding.model.mixers import DuplexMixer, Mixer, MonotonicMixer, SumMixer
 from ding.model.numpy_forward import NumpyForward
 from ding.model.policy_gradient import ACER, PG, PPG
 from ding.model.q_learning import BDQ, C51DQN, FQF, IQN, QRDQN, RainbowDQN, SQNModel
@@ -75,6 +75,7 @@ __all__ = [
     "DiscreteQAC",
     "DistributionHead",
     "DuelingHead",
+    "DuplexMixer",
     "FCEncoder",
     "FQFHead",
     "GTrXLDQN",

@@ -16,9 +16,10 @@ from ding.model.action_mask import masked
 from ding.model.encoder import Encoder, ObsShape, encoder_for, shape_of, size_of
 from ding.model.head import discrete_head_for
 from ding.model.mixers import Mixer
+from ding.rl_utils.td import at_action
 from ding.torch_utils.network import Activation, TwinMLP, activation_of
 from ding.torch_utils.recurrent import Recurrent, get_lstm
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, DingError
 from ding.utils.registry import MIXER_REGISTRY
 
 
@@ -155,7 +156,9 @@ class QMix(nn.Module):
         if mixer is not None:
             name = mixer if isinstance(mixer, str) else "qmix" if mixer else "vdn"
             embed = int(mixing_embed_dim or hidden_size_list[-1])
-            self.mixer = MIXER_REGISTRY.get(name)(agent_num, global_obs_shape, embed)
+            mixer_cls = MIXER_REGISTRY.get(name)
+            more = {"n_action": n_action} if mixer_cls.needs_actions else {}
+            self.mixer = mixer_cls(agent_num, global_obs_shape, embed, **more)
         if self.mixer is not None and self.mixer.needs_state:
             self._check_flat(global_obs_shape)
 
@@ -176,16 +179,19 @@ class QMix(nn.Module):
         """Observations (T, B, ...) to values (T, B, A, M) and the memory (B, A, S) after them."""
         return self.agents(state_of(obs), memory)
 
-    def team(self, q: Tensor, obs: Any) -> Tensor:
-        """Values (..., A) of actions to those of the team (...), or as they are without a mixer.
+    def team(self, q: Tensor, action: Tensor, obs: Any) -> Tensor:
+        """Values (..., A, M) and actions (..., A) to the value of the team (...).
 
-        Dead agents add nothing.
+        Without a mixer they are the values (..., A) of the actions. Dead agents add nothing.
         """
-        alive = alive_of(obs)
-        q = q if alive is None else q * alive
+        taken = of_living(at_action(q, action), obs)
         if self.mixer is None:
-            return q
-        return self.mixer(q, obs["global_state"] if self.mixer.needs_state else None)
+            return taken
+        state = global_state_of(obs) if self.mixer.needs_state else None
+        if not self.mixer.needs_actions:
+            return self.mixer(taken, state)
+        best = of_living(masked(q, mask_of(obs)).amax(dim=-1), obs)
+        return self.mixer(taken, state, best=best, action=of_living(action, obs))
 
     def forward(self, data: Mapping[str, Any], single_step: bool = True) -> dict[str, Any]:
         """{'obs', 'prev_state', 'action'?} to {'total_q', 'logit', 'next_state', 'action_mask'}.
@@ -205,8 +211,7 @@ class QMix(nn.Module):
             action = logit.argmax(dim=-1)
         elif single_step:
             action = action.unsqueeze(0)
-        taken = logit.gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
-        output = {"total_q": self.team(taken, obs), "logit": logit}
+        output = {"total_q": self.team(logit, action, obs), "logit": logit}
         if mask is not None:
             output["action_mask"] = mask
         if single_step:
@@ -226,6 +231,21 @@ def mask_of(obs: Any) -> Any:
 
 def alive_of(obs: Any) -> Any:
     return obs.get("alive") if isinstance(obs, Mapping) else None
+
+
+def global_state_of(obs: Any) -> Tensor:
+    if isinstance(obs, Mapping) and "global_state" in obs:
+        return obs["global_state"]
+    raise DingError(
+        "the observation lacks 'global_state', which the value of the team depends on; set "
+        "env.agent_obs_only = False, or add values of agents up with policy 'vdn'"
+    )
+
+
+def of_living(x: Tensor, obs: Any) -> Tensor:
+    """(..., A) with zeros for dead agents."""
+    alive = alive_of(obs)
+    return x if alive is None else x * alive
 
 
 def _one_step(obs: Any) -> Any:

@@ -40,7 +40,7 @@ from ding.policy.ppg import PPGConfig, PPGPolicy
 from ding.policy.ppo import PPOConfig, PPOPolicy
 from ding.policy.ppo_offpolicy import PPOOffPolicy, PPOOffPolicyConfig
 from ding.policy.ppo_recurrent import PPORecurrentConfig, PPORecurrentPolicy
-from ding.policy.qmix import IDQNPolicy, QMIXConfig, QMIXPolicy, VDNPolicy
+from ding.policy.qmix import IDQNPolicy, QMIXConfig, QMIXPolicy, QPLEXPolicy, VDNPolicy
 from ding.policy.qrdqn import QRDQNConfig, QRDQNPolicy
 from ding.policy.r2d2 import R2D2Config, R2D2Policy
 from ding.policy.r2d2_gtrxl import R2D2GTrXLPolicy
@@ -127,6 +127,7 @@ __all__ = [
     "PolicyFactory",
     "QMIXConfig",
     "QMIXPolicy",
+    "QPLEXPolicy",
     "QRDQNConfig",
     "QRDQNPolicy",
     "R2D2Config",

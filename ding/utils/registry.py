@@ -207,6 +207,7 @@ POLICY_REGISTRY = Registry(
         "maddpg": "ding.policy.maddpg:MADDPGPolicy",
         "matd3": "ding.policy.maddpg:MATD3Policy",
         "qmix": "ding.policy.qmix:QMIXPolicy",
+        "qplex": "ding.policy.qmix:QPLEXPolicy",
         "vdn": "ding.policy.qmix:VDNPolicy",
         "idqn": "ding.policy.qmix:IDQNPolicy",
     },
@@ -269,7 +270,11 @@ MODEL_REGISTRY = Registry(
 )
 MIXER_REGISTRY = Registry(
     "mixer",
-    {"qmix": "ding.model.mixers:MonotonicMixer", "vdn": "ding.model.mixers:SumMixer"},
+    {
+        "qmix": "ding.model.mixers:MonotonicMixer",
+        "qplex": "ding.model.mixers:DuplexMixer",
+        "vdn": "ding.model.mixers:SumMixer",
+    },
 )
 BUFFER_REGISTRY = Registry(
     "buffer",
