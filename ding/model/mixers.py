@@ -35,15 +35,21 @@ class Mixer(nn.Module):
         self, agent_num: int, state_dim: ObsShape | None = None, mixing_embed_dim: int = 32
     ) -> None:
         super().__init__()
-        if self.needs_state and state_dim is None:
-            raise ConfigError(
-                f"{type(self).__name__} needs a global state: let the env's observation have a "
-                "'global_state' (agent_obs_only = False), or add values up with policy 'vdn'"
-            )
+        if self.needs_state:
+            check_given(self, state_dim)
 
     def forward(self, q: Tensor, state: Tensor | None) -> Tensor:
         """(B, A), (B, S) -> (B,)."""
         raise NotImplementedError
+
+
+def check_given(part: nn.Module, state_dim: ObsShape | None) -> None:
+    """Refuse to be made without a global state."""
+    if state_dim is None:
+        raise ConfigError(
+            f"{type(part).__name__} needs a global state: let the env's observation have a "
+            "'global_state' (agent_obs_only = False), or add values up with policy 'vdn'"
+        )
 
 
 class SumMixer(Mixer):
@@ -142,3 +148,24 @@ class DuplexMixer(Mixer):
         by_head = self.of_agents(s).sigmoid() * self.of_actions(joint).sigmoid()
         keys = self.keys(s).abs() + _SMALLEST
         return (keys.unsqueeze(-1) * by_head.unflatten(-1, (self.n_head, -1))).sum(dim=-2)
+
+
+class FreeMixer(Mixer):
+    """Perceptron of the values and the global state, with nothing that keeps it monotonic.
+
+    It may judge joint actions, but agents cannot act greedily by it: that of Rashid et al. 2020,
+    https://arxiv.org/abs/2006.10800, three layers and a value of the state.
+    """
+
+    def __init__(
+        self, agent_num: int, state_dim: ObsShape | None = None, mixing_embed_dim: int = 256
+    ) -> None:
+        super().__init__(agent_num, state_dim, mixing_embed_dim)
+        size, width = size_of(state_dim, "global_obs_shape"), mixing_embed_dim
+        self.main = mlp([size + agent_num, width, width, width, 1])
+        self.value = mlp([size, width, 1])
+
+    def forward(self, q: Tensor, state: Tensor | None) -> Tensor:
+        assert state is not None
+        s = state.reshape(*q.shape[:-1], -1)
+        return (self.main(torch.cat([q, s], dim=-1)) + self.value(s)).squeeze(-1)

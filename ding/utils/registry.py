@@ -208,6 +208,8 @@ POLICY_REGISTRY = Registry(
         "matd3": "ding.policy.maddpg:MATD3Policy",
         "qmix": "ding.policy.qmix:QMIXPolicy",
         "qplex": "ding.policy.qmix:QPLEXPolicy",
+        "wqmix": "ding.policy.wqmix:WQMIXPolicy",
+        "qtran": "ding.policy.qtran:QTRANPolicy",
         "vdn": "ding.policy.qmix:VDNPolicy",
         "idqn": "ding.policy.qmix:IDQNPolicy",
     },
@@ -266,6 +268,8 @@ MODEL_REGISTRY = Registry(
         "discrete_maqac": "ding.model.maqac:DiscreteMAQAC",
         "continuous_maqac": "ding.model.maqac:ContinuousMAQAC",
         "qmix": "ding.model.agents:QMix",
+        "wqmix": "ding.model.central:WQMix",
+        "qtran": "ding.model.central:QTran",
     },
 )
 MIXER_REGISTRY = Registry(

@@ -96,6 +96,8 @@ CLAIMS: dict[str, Claim] = {
     "matd3": _CONTINUOUS_AGENTS,
     "qmix": _AGENTS,
     "qplex": _AGENTS,
+    "wqmix": _AGENTS,
+    "qtran": _AGENTS,
     "vdn": _AGENTS,
     "idqn": _AGENTS,
 }
