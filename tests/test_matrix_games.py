@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ding.config import override
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
+from ding.entry.predefined import predefined_config
 from ding.utils.errors import ConfigError
 from dizoo.matrix_games.config import two_step_coma_config as coma
 from dizoo.matrix_games.config import two_step_happo_config as happo
@@ -39,6 +41,11 @@ ANSWERS = [
     ("qtran", "vdn", 0),
     ("qtran", "idqn", 0),
 ]
+UNRESTRICTED = [
+    (game, policy, 8)
+    for game in ("qtran_matrix", "two_step")
+    for policy in ("qplex", "wqmix", "qtran")
+]
 SOFT = [("two_step", 8), ("climbing", 5), ("penalty", 2)]
 
 
@@ -53,6 +60,19 @@ def test_the_known_answer(
     main["env"] |= dict(game=game, penalty=-100, stop_value=1000)
     create["policy"]["type"] = algorithm
     serial_pipeline([main, create], seed=0, max_train_iter=1200)
+    curve = json.loads((tmp_path / "run" / "result.json").read_text())["curve"]
+    assert [entry["reward_mean"] for entry in curve[-2:]] == [answer, answer]
+
+
+@pytest.mark.parametrize(("game", "policy", "answer"), UNRESTRICTED)
+def test_the_answer_of_what_is_not_monotonic(
+    game: str, policy: str, answer: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ding.pipeline.report.draw_curves", lambda *args: None)
+    main, create = predefined_config(game, policy)
+    main = override(main, {"exp_name": "run", "env.stop_value": 1000})
+    serial_pipeline([main, create], seed=0, max_train_iter=500)
     curve = json.loads((tmp_path / "run" / "result.json").read_text())["curve"]
     assert [entry["reward_mean"] for entry in curve[-2:]] == [answer, answer]
 

@@ -11,6 +11,7 @@ from torch import nn
 from ding.model.actor_critic import QAC, VAC, DiscreteQAC
 from ding.model.agent_actor_critic import MAVAC
 from ding.model.agents import QMix
+from ding.model.central import QTran, WQMix
 from ding.model.coma import COMA
 from ding.model.curiosity import ICMNetwork, InverseNetwork, RndNetwork
 from ding.model.dqn import DQN
@@ -25,7 +26,7 @@ from ding.model.head import (
 )
 from ding.model.hybrid import PDQN, HybridQAC, HybridVAC
 from ding.model.maqac import ContinuousMAQAC, DiscreteMAQAC
-from ding.model.mixers import Mixer, MonotonicMixer, SumMixer
+from ding.model.mixers import DuplexMixer, FreeMixer, Mixer, MonotonicMixer, SumMixer
 from ding.model.numpy_forward import NumpyForward
 from ding.model.policy_gradient import ACER, PG, PPG
 from ding.model.q_learning import BDQ, C51DQN, FQF, IQN, QRDQN, RainbowDQN, SQNModel
@@ -75,8 +76,10 @@ __all__ = [
     "DiscreteQAC",
     "DistributionHead",
     "DuelingHead",
+    "DuplexMixer",
     "FCEncoder",
     "FQFHead",
+    "FreeMixer",
     "GTrXLDQN",
     "HybridQAC",
     "HybridVAC",
@@ -90,6 +93,7 @@ __all__ = [
     "PopArtVHead",
     "QMix",
     "QRDQNHead",
+    "QTran",
     "QuantileHead",
     "RainbowDQN",
     "RainbowHead",
@@ -99,6 +103,7 @@ __all__ = [
     "RndNetwork",
     "SQNModel",
     "SumMixer",
+    "WQMix",
     "create_model",
     "encoder_for",
     "get_model_cls",

@@ -6,7 +6,7 @@ what an agent remembers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,10 +16,14 @@ from ding.model.action_mask import masked
 from ding.model.encoder import Encoder, ObsShape, encoder_for, shape_of, size_of
 from ding.model.head import discrete_head_for
 from ding.model.mixers import Mixer
+from ding.rl_utils.td import at_action
 from ding.torch_utils.network import Activation, TwinMLP, activation_of
 from ding.torch_utils.recurrent import Recurrent, get_lstm
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, DingError
 from ding.utils.registry import MIXER_REGISTRY
+
+Values = Callable[[Any, Tensor | None], tuple[Tensor, Tensor | None]]
+Team = Callable[[Tensor, Tensor, Any], Tensor]
 
 
 class AgentQ(nn.Module):
@@ -45,12 +49,17 @@ class AgentQ(nn.Module):
 
     def forward(self, agent_state: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """(T, B, A, K) and (B, A, S) to values (T, B, A, M) and the memory after the last step."""
+        x, memory = self.features(agent_state, memory)
+        return self.head(x)["logit"], memory
+
+    def features(self, agent_state: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The same without the head: (T, B, A, H)."""
         x = self.encoder(agent_state)
         if self.rnn is not None:
             n_step, *rows, size = x.shape
             flat, state = self.rnn(x.reshape(n_step, -1, size), self._state_of(memory), False)
             x, memory = flat.view(n_step, *rows, size), self._memory_of(state, rows)
-        return self.head(x)["logit"], memory
+        return x, memory
 
     def _state_of(self, memory: Tensor | None) -> dict[str, Tensor] | None:
         if memory is None or self.rnn is None:
@@ -155,17 +164,11 @@ class QMix(nn.Module):
         if mixer is not None:
             name = mixer if isinstance(mixer, str) else "qmix" if mixer else "vdn"
             embed = int(mixing_embed_dim or hidden_size_list[-1])
-            self.mixer = MIXER_REGISTRY.get(name)(agent_num, global_obs_shape, embed)
+            mixer_cls = MIXER_REGISTRY.get(name)
+            more = {"n_action": n_action} if mixer_cls.needs_actions else {}
+            self.mixer = mixer_cls(agent_num, global_obs_shape, embed, **more)
         if self.mixer is not None and self.mixer.needs_state:
-            self._check_flat(global_obs_shape)
-
-    def _check_flat(self, global_obs_shape: Any) -> None:
-        shape = shape_of(global_obs_shape, "global_obs_shape")
-        if len(shape) == 2:
-            raise ConfigError(
-                f"policy.model.global_obs_shape = {list(shape)}: a mixer takes one global state "
-                "for all agents, (S,); set env.agent_specific_global_state = False"
-            )
+            check_flat(global_obs_shape)
 
     @property
     def memory_size(self) -> int:
@@ -176,16 +179,19 @@ class QMix(nn.Module):
         """Observations (T, B, ...) to values (T, B, A, M) and the memory (B, A, S) after them."""
         return self.agents(state_of(obs), memory)
 
-    def team(self, q: Tensor, obs: Any) -> Tensor:
-        """Values (..., A) of actions to those of the team (...), or as they are without a mixer.
+    def team(self, q: Tensor, action: Tensor, obs: Any) -> Tensor:
+        """Values (..., A, M) and actions (..., A) to the value of the team (...).
 
-        Dead agents add nothing.
+        Without a mixer they are the values (..., A) of the actions. Dead agents add nothing.
         """
-        alive = alive_of(obs)
-        q = q if alive is None else q * alive
+        taken = of_living(at_action(q, action), obs)
         if self.mixer is None:
-            return q
-        return self.mixer(q, obs["global_state"] if self.mixer.needs_state else None)
+            return taken
+        state = global_state_of(obs) if self.mixer.needs_state else None
+        if not self.mixer.needs_actions:
+            return self.mixer(taken, state)
+        best = of_living(masked(q, mask_of(obs)).amax(dim=-1), obs)
+        return self.mixer(taken, state, best=best, action=of_living(action, obs))
 
     def forward(self, data: Mapping[str, Any], single_step: bool = True) -> dict[str, Any]:
         """{'obs', 'prev_state', 'action'?} to {'total_q', 'logit', 'next_state', 'action_mask'}.
@@ -194,10 +200,15 @@ class QMix(nn.Module):
         B lists of A entries, (S,) or None; `next_state` comes in the same form. Unless it is a
         `single_step`, all but states have T first.
         """
+        return self._output(data, single_step, self.values, self.team)
+
+    def _output(
+        self, data: Mapping[str, Any], single_step: bool, values: Values, team: Team
+    ) -> dict[str, Any]:
         obs = data["obs"] if not single_step else _one_step(data["obs"])
         given = data.get("prev_state")
         memory = _joined(given, self.memory_size, state_of(obs))
-        logit, memory = self.values(obs, memory)
+        logit, memory = values(obs, memory)
         mask = mask_of(obs)
         logit = masked(logit, mask)
         action = data.get("action")
@@ -205,14 +216,23 @@ class QMix(nn.Module):
             action = logit.argmax(dim=-1)
         elif single_step:
             action = action.unsqueeze(0)
-        taken = logit.gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
-        output = {"total_q": self.team(taken, obs), "logit": logit}
+        output = {"total_q": team(logit, action, obs), "logit": logit}
         if mask is not None:
             output["action_mask"] = mask
         if single_step:
             output = {key: value[0] for key, value in output.items()}
         is_list = isinstance(given, (list, tuple)) and memory is not None
         return {**output, "next_state": _split(memory) if is_list else memory}
+
+
+def check_flat(global_obs_shape: Any) -> None:
+    """Refuse a global state for each agent."""
+    shape = shape_of(global_obs_shape, "global_obs_shape")
+    if len(shape) == 2:
+        raise ConfigError(
+            f"policy.model.global_obs_shape = {list(shape)}: a mixer takes one global state "
+            "for all agents, (S,); set env.agent_specific_global_state = False"
+        )
 
 
 def state_of(obs: Any) -> Tensor:
@@ -226,6 +246,21 @@ def mask_of(obs: Any) -> Any:
 
 def alive_of(obs: Any) -> Any:
     return obs.get("alive") if isinstance(obs, Mapping) else None
+
+
+def global_state_of(obs: Any) -> Tensor:
+    if isinstance(obs, Mapping) and "global_state" in obs:
+        return obs["global_state"]
+    raise DingError(
+        "the observation lacks 'global_state', which the value of the team depends on; set "
+        "env.agent_obs_only = False, or add values of agents up with policy 'vdn'"
+    )
+
+
+def of_living(x: Tensor, obs: Any) -> Tensor:
+    """(..., A) with zeros for dead agents."""
+    alive = alive_of(obs)
+    return x if alive is None else x * alive
 
 
 def _one_step(obs: Any) -> Any:

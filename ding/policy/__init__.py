@@ -40,8 +40,9 @@ from ding.policy.ppg import PPGConfig, PPGPolicy
 from ding.policy.ppo import PPOConfig, PPOPolicy
 from ding.policy.ppo_offpolicy import PPOOffPolicy, PPOOffPolicyConfig
 from ding.policy.ppo_recurrent import PPORecurrentConfig, PPORecurrentPolicy
-from ding.policy.qmix import IDQNPolicy, QMIXConfig, QMIXPolicy, VDNPolicy
+from ding.policy.qmix import IDQNPolicy, QMIXConfig, QMIXPolicy, QPLEXPolicy, VDNPolicy
 from ding.policy.qrdqn import QRDQNConfig, QRDQNPolicy
+from ding.policy.qtran import QTRANConfig, QTRANPolicy
 from ding.policy.r2d2 import R2D2Config, R2D2Policy
 from ding.policy.r2d2_gtrxl import R2D2GTrXLPolicy
 from ding.policy.r2d3 import R2D3Config, R2D3Policy
@@ -51,6 +52,7 @@ from ding.policy.sac import SACConfig, SACPolicy
 from ding.policy.sql import SQLConfig, SQLPolicy
 from ding.policy.sqn import SQNConfig, SQNPolicy
 from ding.policy.td3 import TD3Config, TD3Policy
+from ding.policy.wqmix import WQMIXConfig, WQMIXPolicy
 
 CommandModePolicy = Policy
 
@@ -127,8 +129,11 @@ __all__ = [
     "PolicyFactory",
     "QMIXConfig",
     "QMIXPolicy",
+    "QPLEXPolicy",
     "QRDQNConfig",
     "QRDQNPolicy",
+    "QTRANConfig",
+    "QTRANPolicy",
     "R2D2Config",
     "R2D2GTrXLPolicy",
     "R2D2Policy",
@@ -146,6 +151,8 @@ __all__ = [
     "TD3Config",
     "TD3Policy",
     "VDNPolicy",
+    "WQMIXConfig",
+    "WQMIXPolicy",
     "create_policy",
     "get_policy_cls",
     "get_random_policy",

@@ -1,6 +1,7 @@
-"""QMIX, VDN and independent Q-learning: values of agents, learned as those of a team or by itself.
+"""QMIX, QPLEX, VDN and independent Q-learning: values of agents, of a team or each by itself.
 
 Rashid et al. 2018 (QMIX), https://arxiv.org/abs/1803.11485
+Wang et al. 2020 (QPLEX), https://arxiv.org/abs/2008.01062
 Sunehag et al. 2017 (VDN), https://arxiv.org/abs/1706.05296
 Tampuu et al. 2015 (independent Q-learning), https://arxiv.org/abs/1511.08779
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -34,11 +35,19 @@ from ding.policy.config import (
 from ding.policy.dqn import DQNPolicy, EpsConfig
 from ding.policy.needs import Needs
 from ding.policy.recurrent import with_last_obs
-from ding.rl_utils.td import at_action, per_agent, sequence_returns
+from ding.rl_utils.td import per_agent, sequence_returns
 from ding.torch_utils import Adam, GradientStep, RMSprop, TargetNetwork
 from ding.utils.batch import Batch, ByEnv, stacked_of, tree_map
 from ding.utils.errors import ConfigError
 from ding.utils.registry import BUFFER_REGISTRY
+
+
+class Steps(NamedTuple):
+    """Sequences (T, B), what a network says of them, and actions (T, B, A)."""
+
+    values: Mapping[str, Tensor]
+    action: Tensor
+    obs: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +160,7 @@ class QMIXPolicy(DQNPolicy):
             return
         mixer, allowed = model["mixer"], cls.mixers
         if mixer is None if allowed is None else mixer not in allowed:
-            fitting = {None: "idqn", False: "vdn"}.get(mixer, "qmix")
+            fitting = {None: "idqn", False: "vdn", "qplex": "qplex"}.get(mixer, "qmix")
             raise ConfigError(
                 f"policy.model.mixer = {mixer!r} is not of policy '{policy['type']}'; use policy "
                 f"'{fitting}', or leave it out"
@@ -182,20 +191,20 @@ class QMIXPolicy(DQNPolicy):
         self.learn_state |= {"target": self._target, "optimizer": optimizer}
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        model: Any = self._model
         exists = batch["mask"].T > 0  # (T, B)
         obs = with_last_obs(batch["obs"], batch["next_obs"], exists)  # (T + 1, B, ...)
-        seen = tree_map(lambda leaf: leaf[:-1], obs)
-        q, _ = model.values(obs, batch.get("prev_state"))  # (T + 1, B, A, M)
-        q_taken = model.team(at_action(q[:-1], batch["action"].transpose(0, 1)), seen)
-        target = self._targets(q.detach(), obs, batch)  # (T, B), of agents (T, B, A)
-        td_error = target - q_taken
+        values = self._values(self._model, obs, batch.get("prev_state"))
+        target = self._targets(values, obs, batch)  # (T, B), of agents (T, B, A)
+        action = batch["action"].transpose(0, 1)
+        values, seen = (tree_map(lambda leaf: leaf[:-1], x) for x in (values, obs))
+        q_taken, error = self._errors(Steps(values, action, seen), target)
+        td_error = target - q_taken.detach()
         learned = self._learned(exists, seen, td_error)
         count = learned.sum().clamp(min=1)
-        error = learned * td_error.square()
+        error = learned * error
         if "weight" in batch:
             error = error * batch["weight"].view(1, -1, *[1] * (error.ndim - 2))
-        size = (learned * td_error.detach()).abs().transpose(0, 1).flatten(1).sum(dim=1)  # (B,)
+        size = (learned * td_error).abs().transpose(0, 1).flatten(1).sum(dim=1)  # (B,)
         of_each = learned.transpose(0, 1).flatten(1).sum(dim=1).clamp(min=1)
         metrics = {
             "q_value": (learned * q_taken.detach()).sum() / count,
@@ -204,17 +213,30 @@ class QMIXPolicy(DQNPolicy):
         }
         return error.sum() / count, metrics
 
+    def _values(self, model: Any, obs: Any, memory: Tensor | None) -> dict[str, Tensor]:
+        """Of observations (T, B, ...): 'q' (T, B, A, M), and what else is learned from."""
+        return {"q": model.values(obs, memory)[0]}
+
+    def _value(self, model: Any, steps: Steps) -> Tensor:
+        """Value of the actions, (T, B) or of agents (T, B, A), that targets are made of."""
+        return model.team(steps.values["q"], steps.action, steps.obs)
+
+    def _errors(self, steps: Steps, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Values of the actions taken, and the error of each step."""
+        q_taken = self._value(self._model, steps)
+        return q_taken, (target - q_taken).square()
+
     @torch.no_grad()
-    def _targets(self, q: Tensor, obs: Any, batch: Batch) -> Tensor:
+    def _targets(self, values: Mapping[str, Tensor], obs: Any, batch: Batch) -> Tensor:
         """r + gamma Q'(s', a') of the team or of each agent; the target network remembers, too.
 
         It runs over the same steps, so its memory at the next observation is its own.
         """
         target: Any = self._target.module
-        next_q, _ = target.values(obs, batch.get("prev_state"))
-        judge = q if self.cfg.learn.double_q else next_q
-        best = masked(judge, mask_of(obs)).argmax(dim=-1)
-        value = target.team(at_action(next_q, best), obs)
+        next_values = self._values(target, obs, batch.get("prev_state"))
+        judge = values if self.cfg.learn.double_q else next_values
+        best = masked(judge["q"], mask_of(obs)).argmax(dim=-1)
+        value = self._value(target, Steps(next_values, best, obs))
         columns = batch["reward"].transpose(0, 1), batch["discount"].T, batch["mask"].T > 0
         reward, discount, exists = columns
         if value.ndim > discount.ndim:  # every agent by itself
@@ -278,6 +300,12 @@ class QMIXPolicy(DQNPolicy):
 
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
         self._evaluator.reset(data_id)
+
+
+class QPLEXPolicy(QMIXPolicy):
+    """A value of the team that is best where all its agents' are, and else any (duplex dueling)."""
+
+    mixers = ("qplex",)
 
 
 class VDNPolicy(QMIXPolicy):

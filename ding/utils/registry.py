@@ -208,6 +208,9 @@ POLICY_REGISTRY = Registry(
         "maddpg": "ding.policy.maddpg:MADDPGPolicy",
         "matd3": "ding.policy.maddpg:MATD3Policy",
         "qmix": "ding.policy.qmix:QMIXPolicy",
+        "qplex": "ding.policy.qmix:QPLEXPolicy",
+        "wqmix": "ding.policy.wqmix:WQMIXPolicy",
+        "qtran": "ding.policy.qtran:QTRANPolicy",
         "vdn": "ding.policy.qmix:VDNPolicy",
         "idqn": "ding.policy.qmix:IDQNPolicy",
     },
@@ -266,11 +269,17 @@ MODEL_REGISTRY = Registry(
         "discrete_maqac": "ding.model.maqac:DiscreteMAQAC",
         "continuous_maqac": "ding.model.maqac:ContinuousMAQAC",
         "qmix": "ding.model.agents:QMix",
+        "wqmix": "ding.model.central:WQMix",
+        "qtran": "ding.model.central:QTran",
     },
 )
 MIXER_REGISTRY = Registry(
     "mixer",
-    {"qmix": "ding.model.mixers:MonotonicMixer", "vdn": "ding.model.mixers:SumMixer"},
+    {
+        "qmix": "ding.model.mixers:MonotonicMixer",
+        "qplex": "ding.model.mixers:DuplexMixer",
+        "vdn": "ding.model.mixers:SumMixer",
+    },
 )
 BUFFER_REGISTRY = Registry(
     "buffer",

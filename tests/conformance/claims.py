@@ -95,6 +95,9 @@ CLAIMS: dict[str, Claim] = {
     "maddpg": _CONTINUOUS_AGENTS,
     "matd3": _CONTINUOUS_AGENTS,
     "qmix": _AGENTS,
+    "qplex": _AGENTS,
+    "wqmix": _AGENTS,
+    "qtran": _AGENTS,
     "vdn": _AGENTS,
     "idqn": _AGENTS,
 }

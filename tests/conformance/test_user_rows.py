@@ -14,7 +14,7 @@ from conformance.worlds import WorldEnv
 from ding.config import compile_config
 from ding.envs import BaseEnvManager
 from ding.pipeline.spaces import fit_model_to_env
-from ding.policy import Policy, create_policy
+from ding.policy import Policy, create_policy, get_policy_cls
 from ding.utils.batch import Rows, columns_of, stack
 from ding.utils.errors import ConfigError
 from ding.utils.seed import set_pkg_seed
@@ -28,8 +28,12 @@ OF_SEQUENCES = {
     "ppo_recurrent": r"lack prev_state: .*collector",
 }
 """They learn from states that only acting knows: what they say without."""
-OF_AGENTS = ("qmix", "vdn", "idqn")
-OF_STEPS = [name for name in CLAIMS if name not in (*OF_SEQUENCES, *OF_AGENTS)]
+OF_STEPS = [
+    name
+    for name in CLAIMS
+    if name not in OF_SEQUENCES
+    and not getattr(get_policy_cls({"type": name}), "draws_sequences", False)
+]
 
 
 def played(algorithm: str) -> tuple[Policy, list[dict[str, Any]]]:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from ding.model import Mixer, MonotonicMixer, QMix, SumMixer, create_model
+from ding.model import DuplexMixer, Mixer, MonotonicMixer, QMix, SumMixer, create_model
 from ding.utils.errors import ConfigError, DingError
 
 
@@ -31,6 +31,47 @@ def test_more_of_any_agents_value_is_never_less_for_the_team() -> None:
     q = torch.randn(500, 3, requires_grad=True)
     (gradient,) = torch.autograd.grad(mixer(q, 3 * torch.randn(500, 5)).sum(), q)
     assert (gradient >= 0).all() and (gradient > 0).any()
+
+
+def test_the_duplex_mixture_by_hand() -> None:
+    """Both scales 2 and offsets 1; lambda is 0.5 * 0.5 * 4 = 1 for a key of 4, of one head."""
+    mixer = DuplexMixer(2, 1, 4, n_action=3, n_head=1)
+    for part, bias in (
+        *((mixer.scale, -3.0), (mixer.offset, 1.0), (mixer.keys, -4.0)),
+        *((mixer.of_agents, 0.0), (mixer.of_actions, 0.0)),
+    ):
+        part[-1].weight.data.zero_()
+        part[-1].bias.data.fill_(bias)
+    mixer.of_actions[-1].bias.data[1] = 100.0  # the second agent's weight is 2
+    q = torch.tensor([[1.0, -3.0]], requires_grad=True)
+    best, action = torch.tensor([[2.0, 5.0]]), torch.tensor([[0, 2]])
+    total = mixer(q, torch.ones(1, 1), best=best, action=action)
+    # V = 2 * 2 + 1 + 2 * 5 + 1 = 16; A = -2 and -16
+    assert total.tolist() == pytest.approx([16 - 2 - 2 * 16])
+    total.sum().backward()
+    assert q.grad.tolist() == [[2, 2]], "advantages have no gradient of their own"
+
+
+def test_the_duplex_mixture_is_best_where_all_agents_are() -> None:
+    net, obs = model(mixer="qplex"), obs_of()
+    q = torch.randn(5, 2, 3)
+    joint = torch.cartesian_prod(torch.arange(3), torch.arange(3))
+    total = torch.stack([net.team(q, action.expand(5, 2), obs) for action in joint])
+    allowed = joint[:, 0] != 0  # as the mask has it
+    best = joint[allowed][total[allowed].argmax(dim=0)]
+    q[:, 0, 0] = -1e9
+    assert best.tolist() == q.argmax(dim=-1).tolist()
+    weights = net.mixer.weights(obs["global_state"], best)
+    assert (weights > 0).all() and weights.shape == (5, 2)
+
+
+def test_the_dead_do_not_weigh_on_the_duplex_mixture() -> None:
+    net, obs = model(mixer="qplex"), {**obs_of(), "alive": torch.tensor([[1.0, 0.0]] * 5)}
+    q, action = torch.randn(5, 2, 3), torch.ones(5, 2, dtype=torch.long)
+    other, moved = q.clone(), action.clone()
+    other[:, 1] += 7
+    moved[:, 1] = 2
+    torch.testing.assert_close(net.team(q, action, obs), net.team(other, moved, obs))
 
 
 def model(**settings: object) -> QMix:
@@ -73,13 +114,16 @@ def test_established_forward(lstm_type: str | None, shared: bool) -> None:
 
 def test_agents_that_are_dead_add_nothing() -> None:
     obs = {"alive": torch.tensor([[1.0, 0.0]])}
-    assert model(mixer=False).team(torch.tensor([[2.0, 30.0]]), obs).tolist() == [2]
-    assert model(mixer=None).team(torch.tensor([[2.0, 30.0]]), obs).tolist() == [[2, 0]]
+    q, action = torch.tensor([[[0.0, 2.0], [30.0, 0.0]]]), torch.tensor([[1, 0]])
+    assert model(mixer=False).team(q, action, obs).tolist() == [2]
+    assert model(mixer=None).team(q, action, obs).tolist() == [[2, 0]]
 
 
 def test_a_mixer_says_what_it_lacks() -> None:
     with pytest.raises(ConfigError, match=r"MonotonicMixer needs a global state: .* policy 'vdn'"):
         model(global_obs_shape=None)
+    with pytest.raises(DingError, match=r"the observation lacks 'global_state', which the value"):
+        model().team(torch.ones(1, 2, 3), torch.zeros(1, 2).long(), {})
     with pytest.raises(ConfigError, match=r"global_obs_shape = \[2, 7\]: a mixer takes one"):
         model(global_obs_shape=[2, 7])
     with pytest.raises(DingError, match=r"unknown mixer 'qmixx'; did you mean 'qmix'"):

@@ -43,7 +43,7 @@ def build(name, obs_shape, **options):
     if name in OF_AGENTS:  # which see vectors
         settings |= dict(agent_obs_shape=4, global_obs_shape=3, agent_num=2)
         return create_model({"type": name, **settings})
-    if name == "qmix":
+    if name in ("qmix", "wqmix", "qtran"):
         settings |= dict(agent_num=2, global_obs_shape=3, hidden_size_list=sizes)
         return create_model({"type": name, "obs_shape": obs_shape, **settings})
     options = {"encoder_hidden_size_list": sizes, **options}
@@ -64,6 +64,11 @@ def as_vac(model, obs):
 
 def of_agents(model, obs):
     return [model({"obs": {"agent_state": obs(B, 2), "global_state": torch.ones(B, 3)}})]
+
+
+def of_agents_and_star(model, obs):
+    x = {"agent_state": obs(B, 2), "global_state": torch.ones(B, 3)}
+    return [model({"obs": x}, q_star=star) for star in (False, True)]
 
 
 def of_agents_and_critic(model, obs):
@@ -132,7 +137,8 @@ CALLS = {
     "drqn": in_sequence,
     "ngu": partial(in_sequence, **PAST),
     "recurrent_vac": recurrent_vac,
-    "qmix": of_agents,
+    **dict.fromkeys(["qmix", "qtran"], of_agents),
+    "wqmix": of_agents_and_star,
     **dict.fromkeys(["mavac", "havac"], of_agents_and_critic),
     "coma": of_agents_with_choices,
     **dict.fromkeys(["discrete_maqac", "continuous_maqac"], of_agents_with_actions),

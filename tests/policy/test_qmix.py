@@ -34,8 +34,8 @@ class Counter(nn.Module):
         q = self.weight * (state + steps) * torch.tensor([1.0, 2.0, 3.0])
         return q, steps[-1] + 1
 
-    def team(self, q: Tensor, obs: Any) -> Tensor:
-        q = q * obs["alive"]
+    def team(self, q: Tensor, action: Tensor, obs: Any) -> Tensor:
+        q = q.gather(-1, action.unsqueeze(-1)).squeeze(-1) * obs["alive"]
         return q.sum(-1) if self.summed else q
 
 

@@ -1,0 +1,7 @@
+"""QPLEX on the two-step game: 8, as QMIX."""
+
+from ding.config import override
+from dizoo.matrix_games.config import two_step_qmix_config as qmix
+
+main_config = override(qmix.main_config, {"exp_name": "two_step_qplex_seed0"})
+create_config = {**qmix.create_config, "policy": dict(type="qplex")}

@@ -1,0 +1,12 @@
+"""WQMIX on simple_spread (mpe2), with the settings of QMIX; returns are on the documented scale."""
+
+from ding.config import override
+from dizoo.petting_zoo.config import simple_spread_qmix_config as qmix
+
+main_config = override(
+    qmix.main_config,
+    {
+        "exp_name": "simple_spread_wqmix_seed0",
+    },
+)
+create_config = {**qmix.create_config, "policy": dict(type="wqmix")}
