@@ -63,6 +63,11 @@ def results_of(returns: Any) -> list[str]:
     return [WINS, LOSSES] if first > second else [LOSSES, WINS]
 
 
+def numbers_text(seen: np.ndarray) -> str:
+    """An observation as numbers that fit 80 columns."""
+    return np.array2string(np.asarray(seen), max_line_width=80, precision=2, suppress_small=True)
+
+
 class TwoPlayerEnv(BaseEnv):
     """Base of turn-based games. A game of one's own says `n_action`, `obs_shape` and the rules.
 
@@ -115,6 +120,16 @@ class TwoPlayerEnv(BaseEnv):
     def next_player(self, state: Any, player: int) -> int:
         """Whose turn it is after `player` has moved."""
         return 1 - player
+
+    # --- for people ----------------------------------------------------------------------------
+
+    def text(self, seen: np.ndarray) -> str:
+        """What a player sees, as lines for a terminal; by default its numbers."""
+        return numbers_text(seen)
+
+    def move_name(self, action: int) -> str:
+        """What a person enters for this move; one word."""
+        return str(action)
 
     # --- episodes ------------------------------------------------------------------------------
 
