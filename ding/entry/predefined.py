@@ -18,6 +18,7 @@ from ding.utils.registry import POLICY_REGISTRY
 
 ZOO = {
     "connect_four": "dizoo.board_games.config",
+    "kuhn_poker": "dizoo.poker.config",
     "league_demo": "dizoo.league_demo.config",
     "rock_paper_scissors": "dizoo.league_demo.config",
     "zero_sum": "dizoo.league_demo.config",

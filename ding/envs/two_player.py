@@ -12,7 +12,7 @@ holds by seat `result` ('wins', 'draws', 'losses') and `eval_episode_return`, an
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -63,15 +63,22 @@ def results_of(returns: Any) -> list[str]:
     return [WINS, LOSSES] if first > second else [LOSSES, WINS]
 
 
+def numbers_text(seen: np.ndarray) -> str:
+    """An observation as numbers that fit 80 columns."""
+    return np.array2string(np.asarray(seen), max_line_width=80, precision=2, suppress_small=True)
+
+
 class TwoPlayerEnv(BaseEnv):
     """Base of turn-based games. A game of one's own says `n_action`, `obs_shape` and the rules.
 
-    States are values that the rules give back; the winner gets 1, the loser -1. A player that moves
-    illegally loses on the spot.
+    States are values that the rules give back; the winner gets 1, the loser -1, unless there are
+    other stakes. A player that moves illegally loses the highest stake on the spot. Chance, if any,
+    falls before the first move: `deals` lists what it may be, and states keep what is still hidden.
     """
 
     n_action: ClassVar[int]
     obs_shape: ClassVar[tuple[int, ...]]
+    highest_stake: ClassVar[float] = 1.0
     config: ClassVar[dict[str, Any]] = {
         # Moves after which a game is cut off as a draw.
         "max_moves": 1000,
@@ -87,14 +94,27 @@ class TwoPlayerEnv(BaseEnv):
         }
         self._observation_space = gym.spaces.Dict(parts)
         self._action_space = SeatsSpace(gym.spaces.Discrete(n), 2)
-        self._reward_space = gym.spaces.Box(-1, 1, (2,), dtype=np.float32)
+        most = self.highest_stake
+        self._reward_space = gym.spaces.Box(-most, most, (2,), dtype=np.float32)
         self._over = True
 
     # --- the rules -----------------------------------------------------------------------------
 
-    @abstractmethod
     def initial(self) -> Any:
-        """The state that games begin from; chance draws from `self.rng`."""
+        """The state that games begin from; by default drawn from `deals` with `self.rng`."""
+        if self._cumulated is None:
+            self._dealt = list(self.deals())
+            self._cumulated = np.cumsum([chance for chance, _ in self._dealt])
+        place = np.searchsorted(self._cumulated, self.rng.random() * self._cumulated[-1], "right")
+        return self._dealt[place][1]
+
+    _cumulated: np.ndarray | None = None
+
+    def deals(self) -> Sequence[tuple[float, Any]]:
+        """All states that games may begin from, with their chances."""
+        raise DingError(
+            f"{self!r} lists no deals: deals() gives (chance, state) of every beginning"
+        )
 
     @abstractmethod
     def legal(self, state: Any) -> Any:
@@ -112,9 +132,23 @@ class TwoPlayerEnv(BaseEnv):
     def seen(self, state: Any, player: int) -> Any:
         """What a player sees, (*obs_shape,)."""
 
+    def stake(self, state: Any) -> float:
+        """What the winner of a game that ended in this state gets, and the loser pays."""
+        return 1.0
+
     def next_player(self, state: Any, player: int) -> int:
         """Whose turn it is after `player` has moved."""
         return 1 - player
+
+    # --- for people ----------------------------------------------------------------------------
+
+    def text(self, seen: np.ndarray) -> str:
+        """What a player sees, as lines for a terminal; by default its numbers."""
+        return numbers_text(seen)
+
+    def move_name(self, action: int) -> str:
+        """What a person enters for this move; one word."""
+        return str(action)
 
     # --- episodes ------------------------------------------------------------------------------
 
@@ -133,23 +167,23 @@ class TwoPlayerEnv(BaseEnv):
         self._moves += 1
         if not (0 <= move < self.n_action and self._legal[move]):
             reason = f"move {move} of player {player} is illegal"
-            return self._ended(1 - player, forfeit=player, reason=reason)
+            return self._ended(1 - player, self.highest_stake, forfeit=player, reason=reason)
         self._state = self.play(self._state, move, player)
         winner = self.winner(self._state, player)
         self._player = self.next_player(self._state, player)
         self._legal = np.asarray(self.legal(self._state), dtype=bool)
         if winner is not None or not self._legal.any():
-            return self._ended(winner)
+            return self._ended(winner, self.stake(self._state))
         if self._moves >= self._cfg["max_moves"]:
             reason = f"cut off after {self._moves} moves (env.max_moves)"
             return self._ended(None, truncated=True, reason=reason)
         return BaseEnvTimestep(self._observed(), np.zeros(2, np.float32), False, {})
 
-    def _ended(self, winner: int | None, **info: Any) -> BaseEnvTimestep:
+    def _ended(self, winner: int | None, stake: float = 0.0, **info: Any) -> BaseEnvTimestep:
         self._over = True
         reward = np.zeros(2, np.float32)
         if winner is not None:
-            reward[winner], reward[1 - winner] = 1.0, -1.0
+            reward[winner], reward[1 - winner] = stake, -stake
         last = {"eval_episode_return": reward.copy(), "result": results_of(reward), **info}
         return BaseEnvTimestep(self._observed(), reward, True, last)
 

@@ -54,7 +54,7 @@ class EloCalculator:
         rating: np.ndarray,
         result: np.ndarray,
         game_count: np.ndarray,
-        k_factor: int = 32,
+        k_factor: float = 32,
         beta: int = 200,
     ) -> np.ndarray:
         """Ratings (P,) after many games at once: points (P, P) of the rows in counts (P, P)."""

@@ -117,6 +117,7 @@ ENV_REGISTRY = Registry(
         "gym_hybrid": _GYM_HYBRID,
         "tictactoe": "dizoo.board_games.envs.tictactoe_env:TicTacToeEnv",
         "connect_four": "dizoo.board_games.envs.connect_four_env:ConnectFourEnv",
+        "kuhn_poker": "dizoo.poker.envs.kuhn_poker_env:KuhnPokerEnv",
         "league_demo": "dizoo.league_demo.envs.game_env:GameEnv",
         "micro_battle": "dizoo.micro_battle.envs.micro_battle_env:MicroBattleEnv",
         "matrix_game": "dizoo.matrix_games.envs.matrix_game_env:MatrixGameEnv",

@@ -14,11 +14,13 @@ from ding.entry.cli import main as command
 from ding.entry.predefined import predefined_config
 from ding.entry.selfplay import serial_pipeline_selfplay
 from ding.entry.serial import train
+from ding.league.exploitability import GameTree
 from ding.pipeline.run import Run
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.limits import Limits
 from ding.worker.battle import opponent_of
 from dizoo.league_demo.envs.game_env import EQUILIBRIA
+from dizoo.poker.envs.kuhn_poker_env import KuhnPokerEnv
 
 
 def config(env: str, policy: str, folder: Path, **over: Any) -> list[Any]:
@@ -42,6 +44,18 @@ def test_the_average_of_past_policies_nears_the_equilibrium(game: str, tmp_path:
         train(run)
         found = run.collector.past.average(np.eye(2, dtype=np.float32))
     assert found == pytest.approx(np.stack([EQUILIBRIA[game]] * 2), abs=0.1)
+
+
+def test_the_average_of_past_policies_plays_kuhn_poker_well(tmp_path: Path) -> None:
+    cfg = config("kuhn_poker", "ppo", tmp_path)
+    tree = GameTree(KuhnPokerEnv())
+    with Run(cfg, limits=Limits(env_step=50_000)) as run:
+        train(run)
+        past = [
+            tree.strategy_of(lambda _, p=p: p) for p in run.collector.past.probabilities(tree.obs)
+        ]
+    assert tree.exploitability(tree.uniform()) == pytest.approx(0.4583, abs=1e-4)
+    assert tree.exploitability(tree.average(past)) < 0.15
 
 
 SHORT = {

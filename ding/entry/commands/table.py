@@ -42,6 +42,12 @@ COMMANDS = {
         "ding play RUN [options]",
         "ding play CartPole-v1_ppo_seed0",
     ),
+    "versus": Command(
+        "versus",
+        "let players play games of two, and rate them",
+        "ding versus GAME PLAYER PLAYER [PLAYER ...] [options]",
+        "ding versus tictactoe tictactoe_ppo_seed0 random --games 200",
+    ),
     "resume": Command(
         "resuming",
         "go on with a run that was stopped",

@@ -10,9 +10,9 @@ import numpy as np
 
 from ding.policy.needs import attribute_of
 from ding.utils.errors import ConfigError
-from ding.worker.battle.games import Game, Table, check_game, rewards_of
+from ding.worker.battle.games import Game, Table, check_game
+from ding.worker.battle.match import Match
 from ding.worker.battle.opponents import RANDOM, opponent_of
-from ding.worker.collector.waiting_envs import await_obs
 from ding.worker.evaluator import BaseSerialEvaluator, EpisodeReturns, EvalResult
 
 _SELF = "main"
@@ -37,8 +37,6 @@ class BattleEvaluator(BaseSerialEvaluator):
     def reset_policy(self, policy: Any = None) -> None:
         if policy is not None:
             check_game(self._env)
-            self._queue: list[tuple[str, str]] = []
-            self._places: dict[int, int] = {}
             modes, self._against = self._players(policy)
             self._policy = Table(modes, self._env, lambda env_id: (_SELF, _SELF))
         self._policy.reset()
@@ -89,42 +87,11 @@ class BattleEvaluator(BaseSerialEvaluator):
         pairs = [(_SELF, name) for name in self._against for _ in range(n_game)]
         queue = [pair[:: 1 - 2 * (k % 2)] for k, pair in enumerate(pairs)]
         self.reset_env()
-        self._policy.reset()
-        games: dict[int, Game] = {}
-        place = np.arange(self._env.env_num)  # in the queue, of the game that each env plays
-        dealt = min(len(queue), len(place))
-        active = place < len(queue)
-        for env_id in range(dealt):
-            self._seat(env_id, queue[env_id])
-        returns, steps = np.zeros((len(place), 2)), np.zeros(len(place), dtype=np.int64)
-        while len(games) < len(queue):
-            obs = await_obs(self._env, active)
-            answer = self._policy.forward(obs)
-            step = self._env.step(type(obs)(answer.ids, answer.stacked["action"])).stacked
-            returns[step.env_id] += rewards_of(step)
-            steps[step.env_id] += 1
-            for k in np.flatnonzero(step.done | step.abnormal).tolist():
-                i = int(step.env_id[k])
-                self._policy.reset([i])
-                if step.abnormal[k]:  # the game is played again
-                    if "error" not in step.info[k]:
-                        self._env.reset({i: None})
-                else:
-                    game = self._policy.game_of(i, step.info[k], returns[i], int(steps[i]))
-                    games[int(place[i])] = game
-                    if game.reason:
-                        self._log.info(f"{' against '.join(game.seats)}: {game.reason}")
-                    active[i] = dealt < len(queue)
-                    if active[i]:
-                        place[i] = dealt
-                        self._seat(i, queue[dealt])
-                        dealt += 1
-                returns[i], steps[i] = 0.0, 0
-        return [games[k] for k in range(len(queue))]
+        return Match(self._env, self._policy, queue, ended=self._note).play()
 
-    def _seat(self, env_id: int, names: Sequence[str]) -> None:
-        numbers = {player.name: k for k, player in enumerate(self._policy.players)}
-        self._policy.seating[env_id] = [numbers[name] for name in names]
+    def _note(self, game: Game, seen: Any) -> None:
+        if game.reason:
+            self._log.info(f"{' against '.join(game.seats)}: {game.reason}")
 
 
 def tally(games: Sequence[Game], opponents: Sequence[str]) -> dict[str, float]:

@@ -49,8 +49,9 @@ class Bot:
         try:
             return self._function(obs, self._rng)
         except Exception as error:
+            if repr(error) not in self.failures:
+                logger.warning("an opponent raised %r: its game is forfeited", error)
             self.failures.append(repr(error))
-            logger.warning("an opponent raised %r: its game is forfeited", error)
             return _ILLEGAL
 
     def reset(self, data_id: Sequence[int] | None = None) -> None:
@@ -99,10 +100,23 @@ def _function(name: str) -> BotFunction:
     return function
 
 
-def frozen(path: Path, like: Any = None) -> Any:
-    """Eval mode of a checkpoint, or of the best one of a run; it must be of the same game."""
+def frozen(path: Path, like: Any = None, *, sample: bool = False) -> Any:
+    """Eval mode of a checkpoint, or of the best one of a run; it must be of the same game.
+
+    `sample`: it draws its actions as it did when it collected last.
+    """
     checkpoint = path / "ckpt" / "ckpt_best.pth.tar" if path.is_dir() else path
     state = load_checkpoint(checkpoint)
+    policy = _policy_of(checkpoint, like, ["collect", "command"] if sample else ["eval"])
+    if not sample:
+        policy.eval_mode.load_state_dict(state)
+        return policy.eval_mode
+    policy.collect_mode.load_state_dict(state)
+    progress = {"learner_step": state.get("last_iter", 0), "envstep": state.get("last_step", 0)}
+    return Sampled(policy.collect_mode, policy.command_mode.get_setting_collect(progress))
+
+
+def _policy_of(checkpoint: Path, like: Any, fields: list[str]) -> Any:
     config = checkpoint.absolute().parents[1] / _CONFIG
     if not config.is_file():
         raise CheckpointError(f"checkpoint '{checkpoint}' has no {_CONFIG} in the directory above")
@@ -111,9 +125,18 @@ def frozen(path: Path, like: Any = None) -> Any:
     cfg = compile_config(main, auto=True, create_cfg=create, save_cfg=False, seed=main["seed"])
     if like is not None:
         _check_same_game(checkpoint, cfg.policy.model, like["model"])
-    mode = create_policy(cfg.policy, enable_field=["eval"]).eval_mode
-    mode.load_state_dict(state)
-    return mode
+    return create_policy(cfg.policy, enable_field=fields)
+
+
+class Sampled:
+    """Collect mode that only acts, with the same settings each time."""
+
+    def __init__(self, mode: Any, settings: Mapping[str, Any]) -> None:
+        self._mode, self._settings = mode, dict(settings)
+        self.reset, self.get_attribute = mode.reset, mode.get_attribute
+
+    def forward(self, data: Any, **kwargs: Any) -> Any:
+        return self._mode.forward(data, **self._settings)
 
 
 def _check_same_game(path: Path, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> None:

@@ -53,15 +53,23 @@ class PastSelves:
             twin.load_acting_state(self._states[int(self._rng.integers(len(self._states)))])
 
     def average(self, obs: Any) -> np.ndarray:
-        """Mean of the snapshots' action probabilities, (B, A), for observations (B, ...)."""
+        """Mean of the snapshots' action probabilities, (B, A), for observations (B, ...).
+
+        Where a player moves more than once, whoever draws a snapshot and keeps to it plays
+        otherwise: `GameTree.average` of `probabilities`.
+        """
+        return np.asarray(np.mean(self.probabilities(obs), axis=0))
+
+    def probabilities(self, obs: Any) -> np.ndarray:
+        """Action probabilities of each snapshot, (S, B, A)."""
         twin, mode = self._twins[0], self._twins[0].collect_mode
-        drawn = []
+        found = []
         for state in self._states:
             twin.load_acting_state(state)
             seats = np.arange(length(obs))
             _, output = stacked_of(mode.forward(ByEnv(seats, obs)))
-            drawn.append(_softmax(output["logit"]))
-        return np.asarray(np.mean(drawn, axis=0))
+            found.append(_softmax(output["logit"]))
+        return np.stack(found)
 
     def state_dict(self) -> dict[str, Any]:
         return {

@@ -34,6 +34,13 @@ class ConnectFourEnv(TwoPlayerEnv):
         own = state * (1 - 2 * player)
         return np.concatenate([(own == 1).ravel(), (own == -1).ravel()]).astype(np.float32)
 
+    def text(self, seen: np.ndarray) -> str:
+        """Own stones are X; the top row first, numbers of the columns below."""
+        own, other = np.reshape(seen, (2, _ROWS, _COLUMNS)) > 0
+        signs = np.where(own, "X", np.where(other, "O", "."))[::-1]
+        rows = ["  " + " ".join(row) for row in signs]
+        return "\n".join([*rows, "  " + " ".join(map(str, range(_COLUMNS)))])
+
 
 def four_in_line(stones: np.ndarray) -> bool:
     """Whether four of a player's stones (6, 7) lie in a line."""

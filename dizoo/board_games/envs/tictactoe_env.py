@@ -36,6 +36,12 @@ class TicTacToeEnv(TwoPlayerEnv):
         own = np.array(state) * (1 - 2 * player)
         return np.concatenate([own == 1, own == -1]).astype(np.float32)
 
+    def text(self, seen: np.ndarray) -> str:
+        """Own stones are X, free fields have the number of their move."""
+        own, other = seen[:9] > 0, seen[9:] > 0
+        signs = ["X" if own[k] else "O" if other[k] else str(k) for k in range(9)]
+        return "\n".join("  " + " | ".join(signs[row : row + 3]) for row in (0, 3, 6))
+
 
 def has_line(board: Board, side: int) -> bool:
     return any(board[a] == board[b] == board[c] == side for a, b, c in LINES)

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 
 from ding.envs import BaseEnv, BaseEnvTimestep
-from ding.envs.two_player import SeatsSpace, results_of
+from ding.envs.two_player import LOSSES, WINS, SeatsSpace, results_of
 from ding.utils.errors import ConfigError, nearest
 
 TABLES: dict[str, Any] = {
@@ -52,9 +52,22 @@ class GameEnv(BaseEnv):
         return np.eye(2, dtype=np.float32)
 
     def step(self, action: Any) -> BaseEnvTimestep:
-        first, second = (int(x) for x in np.reshape(action, 2))
-        reward = self._payoffs[first, second].copy()
+        moves = [int(x) for x in np.reshape(action, 2)]
+        legal = [0 <= move < len(self._payoffs) for move in moves]
+        if not all(legal):
+            return self._forfeited(legal.index(False), moves)
+        reward = self._payoffs[tuple(moves)].copy()
         info = {"eval_episode_return": reward.copy(), "result": results_of(reward)}
+        return BaseEnvTimestep(np.eye(2, dtype=np.float32), reward, True, info)
+
+    def _forfeited(self, loser: int, moves: list[int]) -> BaseEnvTimestep:
+        """The loser gets the least that the table has for it, the other one the most."""
+        reward = self._payoffs.max(axis=(0, 1))
+        reward[loser] = self._payoffs[..., loser].min()
+        result = [LOSSES, WINS] if loser == 0 else [WINS, LOSSES]
+        reason = f"move {moves[loser]} of player {loser} is illegal"
+        info = {"eval_episode_return": reward.copy(), "result": result}
+        info |= {"forfeit": loser, "reason": reason}
         return BaseEnvTimestep(np.eye(2, dtype=np.float32), reward, True, info)
 
     def close(self) -> None:

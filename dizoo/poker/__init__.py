@@ -1,0 +1,1 @@
+"""Small poker games of two players, in NumPy."""

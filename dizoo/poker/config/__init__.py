@@ -1,0 +1,1 @@
+"""Fictitious self-play on poker."""

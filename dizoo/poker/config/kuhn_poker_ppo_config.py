@@ -1,0 +1,37 @@
+"""PPO by fictitious self-play on Kuhn poker: the average of its past policies is the result."""
+
+main_config = dict(
+    exp_name="kuhn_poker_ppo_seed0",
+    env=dict(
+        collector_env_num=64,
+        evaluator_env_num=8,
+        n_evaluator_episode=200,
+        stop_value=1e9,  # none: the last policy answers its past ones, their average is the result
+    ),
+    policy=dict(
+        model=dict(encoder_hidden_size_list=[64], share_encoder=False, activation="tanh"),
+        discount_factor=1.0,
+        learn=dict(
+            epoch_per_collect=4,
+            batch_size=256,
+            learning_rate=0.003,
+            # With less of it moves die out that would be right again later: a jack never bets.
+            entropy_weight=0.2,
+            value_norm=False,
+        ),
+        collect=dict(
+            n_episode=512,
+            gae_lambda=1.0,
+            collector=dict(past_share=0.5, past_every=8, past_kept=1000, past_at_once=16),
+        ),
+        eval=dict(evaluator=dict(eval_freq=1000)),
+    ),
+)
+
+create_config = dict(
+    env=dict(type="kuhn_poker", import_names=["dizoo.poker.envs.kuhn_poker_env"]),
+    env_manager=dict(type="base"),
+    policy=dict(type="ppo"),
+    collector=dict(type="episode_1v1"),
+    evaluator=dict(type="battle_interaction"),
+)
