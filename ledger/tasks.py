@@ -119,10 +119,10 @@ def _minigrid(env: str, policy: str, room: str, limit: int) -> Task:
     return _task("minigrid", f"minigrid_{env}", policy, title, 0.95, limit, n_seed=3)
 
 
-def _spread(policy: str, name: str) -> Task:
+def _spread(policy: str, name: str, goal: float = -65.0, n_seed: int = 3) -> Task:
     """Joint env steps; returns are 3 G + C, of which `docs/multi_agent.md` tells."""
     title = f"{name}, simple_spread with 3 agents"
-    return _task("petting_zoo", "simple_spread", policy, title, -65.0, 1_000_000, n_seed=3)
+    return _task("petting_zoo", "simple_spread", policy, title, goal, 1_000_000, n_seed)
 
 
 def _imitation(policy: str, title: str, goal: float, expert: Expert) -> Task:
@@ -213,6 +213,10 @@ TASKS = (
     _spread("qmix", "QMIX"),
     _spread("vdn", "VDN"),
     _spread("mappo", "MAPPO"),
+    _spread("maddpg", "MADDPG", -90.0, 1),
+    _spread("masac", "MASAC", -90.0, 1),
+    _spread("happo", "HAPPO", -90.0, 1),
+    _spread("coma", "COMA", -90.0, 1),
     _task(
         "classic_control.cartpole",
         "cartpole_fixed",

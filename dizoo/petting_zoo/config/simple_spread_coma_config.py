@@ -12,7 +12,7 @@ main_config = dict(
         collector_env_num=8,
         evaluator_env_num=8,
         n_evaluator_episode=96,
-        stop_value=-50,
+        stop_value=-85,
     ),
     policy=dict(
         model=dict(actor_hidden_size_list=[128, 128], critic_hidden_size_list=[128, 128]),

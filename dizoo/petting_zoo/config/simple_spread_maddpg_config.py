@@ -17,7 +17,7 @@ main_config = dict(
         collector_env_num=8,
         evaluator_env_num=8,
         n_evaluator_episode=96,
-        stop_value=-50,
+        stop_value=-85,
     ),
     policy=dict(
         model=dict(actor_head_hidden_size=128, critic_head_hidden_size=128),
