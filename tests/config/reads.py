@@ -68,7 +68,9 @@ def _aliases(node: ast.AST) -> Iterator[tuple[str, str]]:
     match node:
         case ast.Assign(targets=[ast.Name(id=new)], value=value):
             yield new, _name(value)
-        case ast.Assign(targets=[ast.Tuple(elts=new)], value=ast.Tuple(elts=old)):
+        case ast.Assign(targets=[ast.Tuple(elts=new)], value=ast.Tuple(elts=old)) if len(
+            new
+        ) == len(old):
             yield from ((_name(one), _name(other)) for one, other in zip(new, old, strict=True))
         case _:
             pass

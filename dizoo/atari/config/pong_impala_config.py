@@ -1,6 +1,8 @@
 """IMPALA on Pong, with the small network of the PPO config."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = pong_impala_config = EasyDict(
     exp_name="pong_impala_seed0",
     env=dict(
         env_id="ALE/Pong-v5",
@@ -30,7 +32,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = pong_impala_create_config = EasyDict(
     env=dict(type="atari"),
     env_manager=dict(type="subprocess"),
     policy=dict(type="impala"),

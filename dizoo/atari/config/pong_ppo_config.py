@@ -1,6 +1,8 @@
 """PPO on Pong, with a network of a third of the usual work, which is enough for it."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = pong_ppo_config = EasyDict(
     exp_name="pong_ppo_seed0",
     env=dict(
         env_id="ALE/Pong-v5",
@@ -33,7 +35,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = pong_ppo_create_config = EasyDict(
     env=dict(type="atari"),
     env_manager=dict(type="subprocess"),
     policy=dict(type="ppo"),

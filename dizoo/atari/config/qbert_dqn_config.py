@@ -1,6 +1,8 @@
 """DQN on Qbert."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = qbert_dqn_config = EasyDict(
     exp_name="qbert_dqn_seed0",
     env=dict(
         env_id="ALE/Qbert-v5",
@@ -35,7 +37,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = qbert_dqn_create_config = EasyDict(
     env=dict(type="atari"),
     env_manager=dict(type="subprocess"),
     policy=dict(type="dqn"),

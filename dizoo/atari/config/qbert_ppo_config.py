@@ -1,6 +1,8 @@
 """PPO on Qbert."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = qbert_ppo_config = EasyDict(
     exp_name="qbert_ppo_seed0",
     env=dict(
         env_id="ALE/Qbert-v5",
@@ -33,7 +35,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = qbert_ppo_create_config = EasyDict(
     env=dict(type="atari"),
     env_manager=dict(type="subprocess"),
     policy=dict(type="ppo"),

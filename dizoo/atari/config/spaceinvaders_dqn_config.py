@@ -1,6 +1,8 @@
 """DQN on SpaceInvaders."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = spaceinvaders_dqn_config = EasyDict(
     exp_name="spaceinvaders_dqn_seed0",
     env=dict(
         env_id="ALE/SpaceInvaders-v5",
@@ -35,7 +37,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = spaceinvaders_dqn_create_config = EasyDict(
     env=dict(type="atari"),
     env_manager=dict(type="subprocess"),
     policy=dict(type="dqn"),

@@ -1,6 +1,8 @@
 """DQN with hindsight on 20 bits: a million goals, none of which random play reaches."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = bitflip20_her_dqn_config = EasyDict(
     exp_name="bitflip20_her_dqn_seed0",
     env=dict(
         n_bits=20,
@@ -32,7 +34,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = bitflip20_her_dqn_create_config = EasyDict(
     env=dict(type="bitflip", import_names=["dizoo.bitflip.envs.bitflip_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="dqn"),

@@ -1,6 +1,8 @@
 """DQN with hindsight on 15 bits: random play reaches one goal in 2,500 episodes."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = bitflip_her_dqn_config = EasyDict(
     exp_name="bitflip_her_dqn_seed0",
     env=dict(
         n_bits=15,
@@ -32,7 +34,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = bitflip_her_dqn_create_config = EasyDict(
     env=dict(type="bitflip", import_names=["dizoo.bitflip.envs.bitflip_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="dqn"),

@@ -1,6 +1,8 @@
 """The same as `bitflip_her_dqn_config` without hindsight: it never reaches its goals."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = bitflip_pure_dqn_config = EasyDict(
     exp_name="bitflip_pure_dqn_seed0",
     env=dict(
         n_bits=15,
@@ -24,7 +26,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = bitflip_pure_dqn_create_config = EasyDict(
     env=dict(type="bitflip", import_names=["dizoo.bitflip.envs.bitflip_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="dqn"),

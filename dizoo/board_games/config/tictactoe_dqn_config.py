@@ -1,6 +1,8 @@
 """DQN on tic-tac-toe by self-play."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = tictactoe_dqn_config = EasyDict(
     exp_name="tictactoe_dqn_seed0",
     env=dict(
         collector_env_num=32,
@@ -9,7 +11,7 @@ main_config = dict(
         stop_value=1e9,  # a limit ends the run: draws with a perfect player are the most
     ),
     policy=dict(
-        model=dict(encoder_hidden_size_list=[256, 256]),
+        model=dict(obs_shape=18, action_shape=9, encoder_hidden_size_list=[256, 256]),
         discount_factor=1.0,
         learn=dict(
             update_per_collect=8, batch_size=256, learning_rate=0.001, target_update_freq=200
@@ -30,7 +32,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = tictactoe_dqn_create_config = EasyDict(
     env=dict(type="tictactoe", import_names=["dizoo.board_games.envs.tictactoe_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="dqn"),

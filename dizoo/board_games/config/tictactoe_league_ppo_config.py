@@ -1,6 +1,8 @@
 """A league on tic-tac-toe: a main player and two kinds of exploiter, all PPO."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = tictactoe_league_ppo_config = EasyDict(
     exp_name="tictactoe_league_ppo_seed0",
     env=dict(
         collector_env_num=64,
@@ -9,7 +11,13 @@ main_config = dict(
         stop_value=1e9,  # a limit ends the run
     ),
     policy=dict(
-        model=dict(encoder_hidden_size_list=[128, 128], share_encoder=False, activation="tanh"),
+        model=dict(
+            obs_shape=18,
+            action_shape=9,
+            encoder_hidden_size_list=[128, 128],
+            share_encoder=False,
+            activation="tanh",
+        ),
         discount_factor=1.0,
         learn=dict(epoch_per_collect=4, batch_size=512, learning_rate=0.001, entropy_weight=0.1),
         collect=dict(n_episode=512, gae_lambda=0.9),
@@ -29,7 +37,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = tictactoe_league_ppo_create_config = EasyDict(
     env=dict(type="tictactoe", import_names=["dizoo.board_games.envs.tictactoe_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="ppo"),

@@ -1,6 +1,8 @@
 """PPO with hybrid actions on Moving."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = gym_hybrid_hppo_config = EasyDict(
     exp_name="gym_hybrid_hppo_seed0",
     env=dict(
         env_id="Moving-v0",
@@ -32,7 +34,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = gym_hybrid_hppo_create_config = EasyDict(
     env=dict(
         type="gym_hybrid",
         import_names=["dizoo.gym_hybrid.envs.gym_hybrid_env"],

@@ -1,6 +1,8 @@
 """PADDPG on Moving: stop inside the target by accelerating, turning and braking."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = gym_hybrid_paddpg_config = EasyDict(
     exp_name="gym_hybrid_paddpg_seed0",
     env=dict(
         env_id="Moving-v0",
@@ -35,7 +37,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = gym_hybrid_paddpg_create_config = EasyDict(
     env=dict(
         type="gym_hybrid",
         import_names=["dizoo.gym_hybrid.envs.gym_hybrid_env"],

@@ -1,6 +1,8 @@
 """P-DQN on Moving: stop inside the target by accelerating, turning and braking."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = gym_hybrid_pdqn_config = EasyDict(
     exp_name="gym_hybrid_pdqn_seed0",
     env=dict(
         env_id="Moving-v0",
@@ -34,7 +36,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = gym_hybrid_pdqn_create_config = EasyDict(
     env=dict(
         type="gym_hybrid",
         import_names=["dizoo.gym_hybrid.envs.gym_hybrid_env"],

@@ -1,6 +1,8 @@
 """PPO by fictitious self-play: the average of its past policies nears the equilibrium."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = zero_sum_ppo_config = EasyDict(
     exp_name="zero_sum_ppo_seed0",
     env=dict(
         game_type="zero_sum",
@@ -10,7 +12,13 @@ main_config = dict(
         stop_value=1e9,  # none: the last policy answers its past ones, their average is the result
     ),
     policy=dict(
-        model=dict(encoder_hidden_size_list=[16], share_encoder=False, activation="tanh"),
+        model=dict(
+            obs_shape=2,
+            action_shape=2,
+            encoder_hidden_size_list=[16],
+            share_encoder=False,
+            activation="tanh",
+        ),
         learn=dict(
             epoch_per_collect=4,
             batch_size=128,
@@ -27,7 +35,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = zero_sum_ppo_create_config = EasyDict(
     env=dict(type="league_demo", import_names=["dizoo.league_demo.envs.game_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="ppo"),

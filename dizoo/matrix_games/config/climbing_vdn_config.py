@@ -1,6 +1,8 @@
 """VDN on the climbing game: 5; the 11 lies beside a loss of 30."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = climbing_vdn_config = EasyDict(
     exp_name="climbing_vdn_seed0",
     env=dict(
         game="climbing",
@@ -10,7 +12,10 @@ main_config = dict(
         stop_value=5,
     ),
     policy=dict(
-        model=dict(hidden_size_list=[32], lstm_type=None),
+        model=dict(
+            hidden_size_list=[32],
+            lstm_type=None,
+        ),
         discount_factor=1.0,
         learn=dict(
             update_per_collect=8,
@@ -29,7 +34,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = climbing_vdn_create_config = EasyDict(
     env=dict(type="matrix_game", import_names=["dizoo.matrix_games.envs.matrix_game_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="vdn"),

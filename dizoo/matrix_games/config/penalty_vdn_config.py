@@ -1,6 +1,8 @@
 """VDN on the penalty game: the safe 2 instead of a 10 that needs coordination."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = penalty_vdn_config = EasyDict(
     exp_name="penalty_vdn_seed0",
     env=dict(
         game="penalty",
@@ -10,7 +12,10 @@ main_config = dict(
         stop_value=2,
     ),
     policy=dict(
-        model=dict(hidden_size_list=[32], lstm_type=None),
+        model=dict(
+            hidden_size_list=[32],
+            lstm_type=None,
+        ),
         discount_factor=1.0,
         learn=dict(
             update_per_collect=8,
@@ -29,7 +34,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = penalty_vdn_create_config = EasyDict(
     env=dict(type="matrix_game", import_names=["dizoo.matrix_games.envs.matrix_game_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="vdn"),

@@ -1,6 +1,8 @@
 """QMIX on the matrix of the QTRAN paper: training ends at 0, the best is 8."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = qtran_matrix_qmix_config = EasyDict(
     exp_name="qtran_matrix_qmix_seed0",
     env=dict(
         game="qtran",
@@ -10,7 +12,10 @@ main_config = dict(
         stop_value=0,
     ),
     policy=dict(
-        model=dict(hidden_size_list=[32], lstm_type=None),
+        model=dict(
+            hidden_size_list=[32],
+            lstm_type=None,
+        ),
         discount_factor=1.0,
         learn=dict(
             update_per_collect=8,
@@ -29,7 +34,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = qtran_matrix_qmix_create_config = EasyDict(
     env=dict(type="matrix_game", import_names=["dizoo.matrix_games.envs.matrix_game_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="qmix"),

@@ -3,7 +3,7 @@
 from ding.config import override
 from dizoo.matrix_games.config import qtran_matrix_qmix_config as qmix
 
-main_config = override(
+main_config = qtran_matrix_qplex_config = override(
     qmix.main_config,
     {
         "exp_name": "qtran_matrix_qplex_seed0",
@@ -13,4 +13,6 @@ main_config = override(
         "policy.learn.optim_type": "rmsprop",
     },
 )
-create_config = {**qmix.create_config, "policy": dict(type="qplex")}
+create_config = qtran_matrix_qplex_create_config = override(
+    qmix.create_config, {"policy.type": "qplex"}
+)

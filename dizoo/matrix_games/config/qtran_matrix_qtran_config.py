@@ -3,7 +3,7 @@
 from ding.config import override
 from dizoo.matrix_games.config import qtran_matrix_qmix_config as qmix
 
-main_config = override(
+main_config = qtran_matrix_qtran_config = override(
     qmix.main_config,
     {
         "exp_name": "qtran_matrix_qtran_seed0",
@@ -12,4 +12,6 @@ main_config = override(
         "policy.learn.nopt_min_weight": 1.0,
     },
 )
-create_config = {**qmix.create_config, "policy": dict(type="qtran")}
+create_config = qtran_matrix_qtran_create_config = override(
+    qmix.create_config, {"policy.type": "qtran"}
+)

@@ -3,7 +3,7 @@
 from ding.config import override
 from dizoo.matrix_games.config import qtran_matrix_qmix_config as qmix
 
-main_config = override(
+main_config = qtran_matrix_wqmix_config = override(
     qmix.main_config,
     {
         "exp_name": "qtran_matrix_wqmix_seed0",
@@ -11,4 +11,6 @@ main_config = override(
         "policy.learn.alpha": 0.1,
     },
 )
-create_config = {**qmix.create_config, "policy": dict(type="wqmix")}
+create_config = qtran_matrix_wqmix_create_config = override(
+    qmix.create_config, {"policy.type": "wqmix"}
+)

@@ -1,6 +1,8 @@
 """COMA on the two-step game: 7, or 8 where that is tried often enough."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = two_step_coma_config = EasyDict(
     exp_name="two_step_coma_seed0",
     env=dict(
         game="two_step",
@@ -10,7 +12,10 @@ main_config = dict(
         stop_value=8,
     ),
     policy=dict(
-        model=dict(actor_hidden_size_list=[32], critic_hidden_size_list=[32]),
+        model=dict(
+            actor_hidden_size_list=[32],
+            critic_hidden_size_list=[32],
+        ),
         discount_factor=1.0,
         learn=dict(
             critic_epoch_per_collect=4,
@@ -24,7 +29,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = two_step_coma_create_config = EasyDict(
     env=dict(type="matrix_game", import_names=["dizoo.matrix_games.envs.matrix_game_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="coma"),

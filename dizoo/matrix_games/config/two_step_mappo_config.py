@@ -1,6 +1,8 @@
 """MAPPO on the two-step game: 8, or the safe 7 where partners are too random for too long."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = two_step_mappo_config = EasyDict(
     exp_name="two_step_mappo_seed0",
     env=dict(
         game="two_step",
@@ -10,7 +12,11 @@ main_config = dict(
         stop_value=8,
     ),
     policy=dict(
-        model=dict(actor_head_hidden_size=32, critic_head_hidden_size=32, actor_head_layer_num=1),
+        model=dict(
+            actor_head_hidden_size=32,
+            critic_head_hidden_size=32,
+            actor_head_layer_num=1,
+        ),
         discount_factor=1.0,
         learn=dict(
             epoch_per_collect=4,
@@ -23,7 +29,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = two_step_mappo_create_config = EasyDict(
     env=dict(type="matrix_game", import_names=["dizoo.matrix_games.envs.matrix_game_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="mappo"),

@@ -1,6 +1,8 @@
 """MASAC on the two-step game: 8, found while all are still random."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = two_step_masac_config = EasyDict(
     exp_name="two_step_masac_seed0",
     env=dict(
         game="two_step",
@@ -10,7 +12,10 @@ main_config = dict(
         stop_value=8,
     ),
     policy=dict(
-        model=dict(actor_head_hidden_size=32, critic_head_hidden_size=32),
+        model=dict(
+            actor_head_hidden_size=32,
+            critic_head_hidden_size=32,
+        ),
         discount_factor=1.0,
         random_collect_size=200,
         learn=dict(
@@ -29,7 +34,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = two_step_masac_create_config = EasyDict(
     env=dict(type="matrix_game", import_names=["dizoo.matrix_games.envs.matrix_game_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="masac"),

@@ -3,7 +3,9 @@
 All actions are random when collecting, as in the paper: what each can represent is compared.
 """
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = two_step_qmix_config = EasyDict(
     exp_name="two_step_qmix_seed0",
     env=dict(
         game="two_step",
@@ -13,7 +15,10 @@ main_config = dict(
         stop_value=8,
     ),
     policy=dict(
-        model=dict(hidden_size_list=[32], lstm_type=None),
+        model=dict(
+            hidden_size_list=[32],
+            lstm_type=None,
+        ),
         discount_factor=1.0,
         learn=dict(
             update_per_collect=8,
@@ -32,7 +37,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = two_step_qmix_create_config = EasyDict(
     env=dict(type="matrix_game", import_names=["dizoo.matrix_games.envs.matrix_game_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="qmix"),

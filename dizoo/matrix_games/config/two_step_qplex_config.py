@@ -3,5 +3,9 @@
 from ding.config import override
 from dizoo.matrix_games.config import two_step_qmix_config as qmix
 
-main_config = override(qmix.main_config, {"exp_name": "two_step_qplex_seed0"})
-create_config = {**qmix.create_config, "policy": dict(type="qplex")}
+main_config = two_step_qplex_config = override(
+    qmix.main_config, {"exp_name": "two_step_qplex_seed0"}
+)
+create_config = two_step_qplex_create_config = override(
+    qmix.create_config, {"policy.type": "qplex"}
+)

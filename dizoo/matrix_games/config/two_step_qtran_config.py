@@ -3,7 +3,7 @@
 from ding.config import override
 from dizoo.matrix_games.config import two_step_qmix_config as qmix
 
-main_config = override(
+main_config = two_step_qtran_config = override(
     qmix.main_config,
     {
         "exp_name": "two_step_qtran_seed0",
@@ -11,4 +11,6 @@ main_config = override(
         "policy.learn.nopt_min_weight": 1.0,
     },
 )
-create_config = {**qmix.create_config, "policy": dict(type="qtran")}
+create_config = two_step_qtran_create_config = override(
+    qmix.create_config, {"policy.type": "qtran"}
+)

@@ -1,6 +1,8 @@
 """VDN on the two-step game: a sum can't represent the 8, so it goes for the safe 7."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = two_step_vdn_config = EasyDict(
     exp_name="two_step_vdn_seed0",
     env=dict(
         game="two_step",
@@ -10,7 +12,10 @@ main_config = dict(
         stop_value=7,
     ),
     policy=dict(
-        model=dict(hidden_size_list=[32], lstm_type=None),
+        model=dict(
+            hidden_size_list=[32],
+            lstm_type=None,
+        ),
         discount_factor=1.0,
         learn=dict(
             update_per_collect=8,
@@ -29,7 +34,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = two_step_vdn_create_config = EasyDict(
     env=dict(type="matrix_game", import_names=["dizoo.matrix_games.envs.matrix_game_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="vdn"),

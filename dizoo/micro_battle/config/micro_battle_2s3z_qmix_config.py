@@ -1,8 +1,10 @@
 """QMIX on the micro battle 2s3z; settings are those of the map 3m."""
 
+from easydict import EasyDict
+
 from dizoo.micro_battle.config.micro_battle_3m_qmix_config import shared
 
-main_config = dict(
+main_config = micro_battle_2s3z_qmix_config = EasyDict(
     exp_name="micro_battle_2s3z_qmix_seed0",
     env=dict(
         map_name="2s3z",
@@ -14,7 +16,7 @@ main_config = dict(
     policy=shared,
 )
 
-create_config = dict(
+create_config = micro_battle_2s3z_qmix_create_config = EasyDict(
     env=dict(type="micro_battle", import_names=["dizoo.micro_battle.envs.micro_battle_env"]),
     env_manager=dict(type="gym_vector"),
     policy=dict(type="qmix"),

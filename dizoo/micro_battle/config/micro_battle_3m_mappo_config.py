@@ -1,5 +1,7 @@
 """MAPPO on the micro battle 3m; every agent's critic has a state of its own."""
 
+from easydict import EasyDict
+
 shared = dict(
     model=dict(
         actor_head_hidden_size=64,
@@ -18,7 +20,7 @@ shared = dict(
     eval=dict(evaluator=dict(eval_freq=200)),
 )
 
-main_config = dict(
+main_config = micro_battle_3m_mappo_config = EasyDict(
     exp_name="micro_battle_3m_mappo_seed0",
     env=dict(
         map_name="3m",
@@ -31,7 +33,7 @@ main_config = dict(
     policy=shared,
 )
 
-create_config = dict(
+create_config = micro_battle_3m_mappo_create_config = EasyDict(
     env=dict(type="micro_battle", import_names=["dizoo.micro_battle.envs.micro_battle_env"]),
     env_manager=dict(type="gym_vector"),
     policy=dict(type="mappo"),

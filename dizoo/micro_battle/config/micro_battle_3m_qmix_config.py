@@ -3,9 +3,15 @@
 `shared` is what the other configs of QMIX and VDN here have in common with it.
 """
 
+from easydict import EasyDict
+
 shared = dict(
     # A marine sees nearly all that there is, and its last action: there is little to remember.
-    model=dict(hidden_size_list=[64, 64], lstm_type=None, mixing_embed_dim=32),
+    model=dict(
+        hidden_size_list=[64, 64],
+        lstm_type=None,
+        mixing_embed_dim=32,
+    ),
     discount_factor=0.99,
     learn=dict(
         update_per_collect=8,
@@ -25,7 +31,7 @@ shared = dict(
     ),
 )
 
-main_config = dict(
+main_config = micro_battle_3m_qmix_config = EasyDict(
     exp_name="micro_battle_3m_qmix_seed0",
     env=dict(
         map_name="3m",
@@ -37,7 +43,7 @@ main_config = dict(
     policy=shared,
 )
 
-create_config = dict(
+create_config = micro_battle_3m_qmix_create_config = EasyDict(
     env=dict(type="micro_battle", import_names=["dizoo.micro_battle.envs.micro_battle_env"]),
     env_manager=dict(type="gym_vector"),
     policy=dict(type="qmix"),

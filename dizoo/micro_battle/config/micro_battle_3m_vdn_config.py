@@ -1,8 +1,10 @@
 """VDN on the micro battle 3m, with the settings of QMIX."""
 
+from easydict import EasyDict
+
 from dizoo.micro_battle.config.micro_battle_3m_qmix_config import shared
 
-main_config = dict(
+main_config = micro_battle_3m_vdn_config = EasyDict(
     exp_name="micro_battle_3m_vdn_seed0",
     env=dict(
         map_name="3m",
@@ -14,7 +16,7 @@ main_config = dict(
     policy={**shared, "model": dict(hidden_size_list=[64, 64], lstm_type=None)},
 )
 
-create_config = dict(
+create_config = micro_battle_3m_vdn_create_config = EasyDict(
     env=dict(type="micro_battle", import_names=["dizoo.micro_battle.envs.micro_battle_env"]),
     env_manager=dict(type="gym_vector"),
     policy=dict(type="vdn"),

@@ -1,6 +1,8 @@
 """PPO without a bonus on MiniGrid-Empty-8x8-v0."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = minigrid_empty_ppo_config = EasyDict(
     exp_name="minigrid_empty_ppo_seed0",
     env=dict(
         env_id="MiniGrid-Empty-8x8-v0",
@@ -12,6 +14,8 @@ main_config = dict(
     policy=dict(
         action_space="discrete",
         model=dict(
+            obs_shape=984,
+            action_shape=7,
             share_encoder=False,
             encoder_hidden_size_list=[64, 64],
             actor_head_layer_num=0,
@@ -25,7 +29,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = minigrid_empty_ppo_create_config = EasyDict(
     env=dict(type="minigrid", import_names=["dizoo.minigrid.envs.minigrid_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="ppo"),

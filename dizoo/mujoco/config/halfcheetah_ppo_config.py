@@ -1,6 +1,8 @@
 """PPO on HalfCheetah."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = halfcheetah_ppo_config = EasyDict(
     exp_name="halfcheetah_ppo_seed0",
     env=dict(
         env_id="HalfCheetah-v5",
@@ -33,4 +35,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="ppo"))
+create_config = halfcheetah_ppo_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="ppo")
+)

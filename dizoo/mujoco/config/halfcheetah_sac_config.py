@@ -1,6 +1,8 @@
 """SAC on HalfCheetah."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = halfcheetah_sac_config = EasyDict(
     exp_name="halfcheetah_sac_seed0",
     env=dict(
         env_id="HalfCheetah-v5",
@@ -24,4 +26,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="sac"))
+create_config = halfcheetah_sac_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="sac")
+)

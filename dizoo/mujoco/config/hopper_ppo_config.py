@@ -1,6 +1,8 @@
 """PPO on Hopper."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = hopper_ppo_config = EasyDict(
     exp_name="hopper_ppo_seed0",
     env=dict(
         env_id="Hopper-v5",
@@ -33,4 +35,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="ppo"))
+create_config = hopper_ppo_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="ppo")
+)

@@ -1,6 +1,8 @@
 """SAC on Hopper."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = hopper_sac_config = EasyDict(
     exp_name="hopper_sac_seed0",
     env=dict(
         env_id="Hopper-v5",
@@ -24,4 +26,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="sac"))
+create_config = hopper_sac_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="sac")
+)

@@ -1,6 +1,8 @@
 """PPO on Walker2d."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = walker2d_ppo_config = EasyDict(
     exp_name="walker2d_ppo_seed0",
     env=dict(
         env_id="Walker2d-v5",
@@ -33,4 +35,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="ppo"))
+create_config = walker2d_ppo_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="ppo")
+)

@@ -1,6 +1,8 @@
 """SAC on Walker2d."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = walker2d_sac_config = EasyDict(
     exp_name="walker2d_sac_seed0",
     env=dict(
         env_id="Walker2d-v5",
@@ -24,4 +26,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="sac"))
+create_config = walker2d_sac_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="sac")
+)

@@ -1,6 +1,8 @@
 """COMA on simple_spread (mpe2); returns are on the documented scale, see the config of QMIX."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = simple_spread_coma_config = EasyDict(
     exp_name="simple_spread_coma_seed0",
     env=dict(
         env_family="mpe",
@@ -15,7 +17,10 @@ main_config = dict(
         stop_value=-85,
     ),
     policy=dict(
-        model=dict(actor_hidden_size_list=[128, 128], critic_hidden_size_list=[128, 128]),
+        model=dict(
+            actor_hidden_size_list=[128, 128],
+            critic_hidden_size_list=[128, 128],
+        ),
         discount_factor=0.9,
         reward_norm=True,
         learn=dict(
@@ -30,7 +35,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = simple_spread_coma_create_config = EasyDict(
     env=dict(type="pettingzoo", import_names=["ding.envs.pettingzoo_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="coma"),

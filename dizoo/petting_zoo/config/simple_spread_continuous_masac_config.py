@@ -3,7 +3,9 @@
 Returns are on the documented scale, see the config of QMIX.
 """
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = simple_spread_continuous_masac_config = EasyDict(
     exp_name="simple_spread_continuous_masac_seed0",
     env=dict(
         env_family="mpe",
@@ -20,7 +22,10 @@ main_config = dict(
         stop_value=-50,
     ),
     policy=dict(
-        model=dict(actor_head_hidden_size=128, critic_head_hidden_size=128),
+        model=dict(
+            actor_head_hidden_size=128,
+            critic_head_hidden_size=128,
+        ),
         discount_factor=0.9,
         reward_norm=True,
         random_collect_size=5000,
@@ -39,7 +44,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = simple_spread_continuous_masac_create_config = EasyDict(
     env=dict(type="pettingzoo", import_names=["ding.envs.pettingzoo_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="continuous_masac"),

@@ -1,6 +1,8 @@
 """HAPPO on simple_spread (mpe2); returns are on the documented scale, see the config of QMIX."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = simple_spread_happo_config = EasyDict(
     exp_name="simple_spread_happo_seed0",
     env=dict(
         env_family="mpe",
@@ -34,7 +36,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = simple_spread_happo_create_config = EasyDict(
     env=dict(type="pettingzoo", import_names=["ding.envs.pettingzoo_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="happo"),

@@ -1,6 +1,8 @@
 """Independent Q-learning on simple_spread (mpe2): every agent learns from its own reward."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = simple_spread_idqn_config = EasyDict(
     exp_name="simple_spread_idqn_seed0",
     env=dict(
         env_family="mpe",
@@ -16,7 +18,10 @@ main_config = dict(
         stop_value=-60,
     ),
     policy=dict(
-        model=dict(hidden_size_list=[128, 128], lstm_type=None),
+        model=dict(
+            hidden_size_list=[128, 128],
+            lstm_type=None,
+        ),
         discount_factor=0.9,
         learn=dict(
             update_per_collect=10,
@@ -37,7 +42,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = simple_spread_idqn_create_config = EasyDict(
     env=dict(type="pettingzoo", import_names=["ding.envs.pettingzoo_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="idqn"),

@@ -3,7 +3,9 @@
 Returns are on the documented scale, see the config of QMIX.
 """
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = simple_spread_ippo_config = EasyDict(
     exp_name="simple_spread_ippo_seed0",
     env=dict(
         env_family="mpe",
@@ -37,7 +39,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = simple_spread_ippo_create_config = EasyDict(
     env=dict(type="pettingzoo", import_names=["ding.envs.pettingzoo_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="ippo"),

@@ -1,11 +1,13 @@
 """MAPPO on simple_spread (mpe2); returns are on the documented scale, see the config of QMIX.
 
 `python -m ledger --only simple_spread_mappo --seeds 0` reaches its stop value after 748,800 joint
-steps, and then -64.0 in 100 fresh episodes. With 10 passes over each rollout instead of 20 it was at
--77 after 500,000 steps, with 20 at -71.3.
+steps, and then -64.0 in 100 fresh episodes. With 10 passes over each rollout instead of 20 it was
+at -77 after 500,000 steps, with 20 at -71.3.
 """
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = simple_spread_mappo_config = EasyDict(
     exp_name="simple_spread_mappo_seed0",
     env=dict(
         env_family="mpe",
@@ -38,7 +40,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = simple_spread_mappo_create_config = EasyDict(
     env=dict(type="pettingzoo", import_names=["ding.envs.pettingzoo_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="mappo"),

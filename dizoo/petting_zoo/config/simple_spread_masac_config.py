@@ -1,6 +1,8 @@
 """MASAC on simple_spread (mpe2); returns are on the documented scale, see the config of QMIX."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = simple_spread_masac_config = EasyDict(
     exp_name="simple_spread_masac_seed0",
     env=dict(
         env_family="mpe",
@@ -15,7 +17,10 @@ main_config = dict(
         stop_value=-85,
     ),
     policy=dict(
-        model=dict(actor_head_hidden_size=128, critic_head_hidden_size=128),
+        model=dict(
+            actor_head_hidden_size=128,
+            critic_head_hidden_size=128,
+        ),
         discount_factor=0.9,
         reward_norm=True,
         random_collect_size=5000,
@@ -35,7 +40,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = simple_spread_masac_create_config = EasyDict(
     env=dict(type="pettingzoo", import_names=["ding.envs.pettingzoo_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="masac"),

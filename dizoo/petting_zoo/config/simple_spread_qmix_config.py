@@ -6,7 +6,9 @@ are 1.5 G + 0.5 C: half of it. Random actions give -162, a scripted assignment -
 (`python -m ledger --only simple_spread_qmix --seeds 0`) -68.3 after 1,000,000 joint steps.
 """
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = simple_spread_qmix_config = EasyDict(
     exp_name="simple_spread_qmix_seed0",
     env=dict(
         env_family="mpe",
@@ -22,7 +24,11 @@ main_config = dict(
     ),
     policy=dict(
         # All is seen, so there is nothing to remember.
-        model=dict(hidden_size_list=[64, 64], lstm_type=None, mixing_embed_dim=32),
+        model=dict(
+            hidden_size_list=[64, 64],
+            lstm_type=None,
+            mixing_embed_dim=32,
+        ),
         discount_factor=0.9,
         reward_norm=True,
         learn=dict(
@@ -46,7 +52,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = simple_spread_qmix_create_config = EasyDict(
     env=dict(type="pettingzoo", import_names=["ding.envs.pettingzoo_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="qmix"),

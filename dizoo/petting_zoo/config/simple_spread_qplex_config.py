@@ -3,5 +3,9 @@
 from ding.config import override
 from dizoo.petting_zoo.config import simple_spread_qmix_config as qmix
 
-main_config = override(qmix.main_config, {"exp_name": "simple_spread_qplex_seed0"})
-create_config = {**qmix.create_config, "policy": dict(type="qplex")}
+main_config = simple_spread_qplex_config = override(
+    qmix.main_config, {"exp_name": "simple_spread_qplex_seed0"}
+)
+create_config = simple_spread_qplex_create_config = override(
+    qmix.create_config, {"policy.type": "qplex"}
+)

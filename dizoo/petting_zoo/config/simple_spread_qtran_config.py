@@ -3,7 +3,7 @@
 from ding.config import override
 from dizoo.petting_zoo.config import simple_spread_vdn_config as vdn
 
-main_config = override(
+main_config = simple_spread_qtran_config = override(
     vdn.main_config,
     {
         "exp_name": "simple_spread_qtran_seed0",

@@ -3,10 +3,12 @@
 from ding.config import override
 from dizoo.petting_zoo.config import simple_spread_qmix_config as qmix
 
-main_config = override(
+main_config = simple_spread_wqmix_config = override(
     qmix.main_config,
     {
         "exp_name": "simple_spread_wqmix_seed0",
     },
 )
-create_config = {**qmix.create_config, "policy": dict(type="wqmix")}
+create_config = simple_spread_wqmix_create_config = override(
+    qmix.create_config, {"policy.type": "wqmix"}
+)

@@ -1,6 +1,8 @@
 """PPO by fictitious self-play on Kuhn poker: the average of its past policies is the result."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = kuhn_poker_ppo_config = EasyDict(
     exp_name="kuhn_poker_ppo_seed0",
     env=dict(
         collector_env_num=64,
@@ -9,7 +11,13 @@ main_config = dict(
         stop_value=1e9,  # none: the last policy answers its past ones, their average is the result
     ),
     policy=dict(
-        model=dict(encoder_hidden_size_list=[64], share_encoder=False, activation="tanh"),
+        model=dict(
+            obs_shape=11,
+            action_shape=2,
+            encoder_hidden_size_list=[64],
+            share_encoder=False,
+            activation="tanh",
+        ),
         discount_factor=1.0,
         learn=dict(
             epoch_per_collect=4,
@@ -28,7 +36,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = kuhn_poker_ppo_create_config = EasyDict(
     env=dict(type="kuhn_poker", import_names=["dizoo.poker.envs.kuhn_poker_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="ppo"),

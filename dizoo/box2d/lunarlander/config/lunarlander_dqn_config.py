@@ -1,6 +1,8 @@
 """DQN on LunarLander."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = lunarlander_dqn_config = EasyDict(
     exp_name="lunarlander_dqn_seed0",
     env=dict(
         env_id="LunarLander-v3",
@@ -34,4 +36,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="dqn"))
+create_config = lunarlander_dqn_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="dqn")
+)

@@ -1,6 +1,8 @@
 """PPO on LunarLander."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = lunarlander_ppo_config = EasyDict(
     exp_name="lunarlander_ppo_seed0",
     env=dict(
         env_id="LunarLander-v3",
@@ -32,4 +34,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="ppo"))
+create_config = lunarlander_ppo_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="ppo")
+)

@@ -1,6 +1,8 @@
 """Rainbow on LunarLander."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = lunarlander_rainbow_config = EasyDict(
     exp_name="lunarlander_rainbow_seed0",
     env=dict(
         env_id="LunarLander-v3",
@@ -35,4 +37,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="rainbow"))
+create_config = lunarlander_rainbow_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="rainbow")
+)

@@ -1,6 +1,8 @@
 """SAC on LunarLander with continuous engines."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = lunarlander_sac_config = EasyDict(
     exp_name="lunarlander_sac_seed0",
     env=dict(
         env_id="LunarLander-v3",
@@ -33,4 +35,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="sac"))
+create_config = lunarlander_sac_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="sac")
+)

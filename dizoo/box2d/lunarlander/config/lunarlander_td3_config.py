@@ -1,6 +1,8 @@
 """TD3 on LunarLander with continuous engines."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = lunarlander_td3_config = EasyDict(
     exp_name="lunarlander_td3_seed0",
     env=dict(
         env_id="LunarLander-v3",
@@ -32,4 +34,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="td3"))
+create_config = lunarlander_td3_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="td3")
+)

@@ -1,6 +1,8 @@
 """DQN on Acrobot."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = acrobot_dqn_config = EasyDict(
     exp_name="acrobot_dqn_seed0",
     env=dict(
         env_id="Acrobot-v1",
@@ -33,4 +35,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="dqn"))
+create_config = acrobot_dqn_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="dqn")
+)

@@ -1,6 +1,8 @@
 """PPO on Acrobot."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = acrobot_ppo_config = EasyDict(
     exp_name="acrobot_ppo_seed0",
     env=dict(
         env_id="Acrobot-v1",
@@ -32,4 +34,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="ppo"))
+create_config = acrobot_ppo_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="ppo")
+)

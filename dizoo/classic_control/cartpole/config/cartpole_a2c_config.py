@@ -1,6 +1,8 @@
 """A2C on CartPole-v1 (episodes of 500 steps)."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_a2c_config = EasyDict(
     exp_name="cartpole_a2c_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -26,4 +28,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="a2c"))
+create_config = cartpole_a2c_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="a2c")
+)

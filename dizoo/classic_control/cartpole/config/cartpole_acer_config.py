@@ -1,6 +1,8 @@
 """ACER on CartPole-v1 (episodes of 500 steps)."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_acer_config = EasyDict(
     exp_name="cartpole_acer_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -29,4 +31,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="acer"))
+create_config = cartpole_acer_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="acer")
+)

@@ -1,6 +1,8 @@
 """Averaged DQN on CartPole-v1 (episodes of 500 steps)."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_averaged_dqn_config = EasyDict(
     exp_name="cartpole_averaged_dqn_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -10,7 +12,7 @@ main_config = dict(
         stop_value=490,  # a margin over the usual 475, so that other starts reach that too
     ),
     policy=dict(
-        model=dict(encoder_hidden_size_list=[256, 256], dueling=False),
+        model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[256, 256], dueling=False),
         discount_factor=0.99,
         learn=dict(
             update_per_collect=4,
@@ -30,4 +32,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="averaged_dqn"))
+create_config = cartpole_averaged_dqn_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="averaged_dqn")
+)

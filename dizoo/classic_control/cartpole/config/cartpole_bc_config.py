@@ -1,6 +1,8 @@
 """Behaviour cloning on CartPole with episodes of 500 steps."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_bc_config = EasyDict(
     exp_name="cartpole_bc_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -28,7 +30,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = cartpole_bc_create_config = EasyDict(
     env=dict(
         type="cartpole",
         import_names=["dizoo.classic_control.cartpole.envs.cartpole_env"],

@@ -1,6 +1,8 @@
 """C51 on CartPole-v1 (episodes of 500 steps)."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_c51_config = EasyDict(
     exp_name="cartpole_c51_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -10,7 +12,14 @@ main_config = dict(
         stop_value=485,  # a margin over the usual 475, so that other starts reach that too
     ),
     policy=dict(
-        model=dict(encoder_hidden_size_list=[128, 128], head_layer_num=0, v_min=0.0, v_max=100.0),
+        model=dict(
+            obs_shape=4,
+            action_shape=2,
+            encoder_hidden_size_list=[128, 128],
+            head_layer_num=0,
+            v_min=0.0,
+            v_max=100.0,
+        ),
         discount_factor=0.99,
         learn=dict(
             update_per_collect=4,
@@ -29,4 +38,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="c51"))
+create_config = cartpole_c51_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="c51")
+)

@@ -1,6 +1,8 @@
 """Discrete SAC on CartPole with episodes of 200 steps."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_discrete_sac_config = EasyDict(
     exp_name="cartpole_discrete_sac_seed0",
     env=dict(
         collector_env_num=8,
@@ -32,7 +34,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = cartpole_discrete_sac_create_config = EasyDict(
     env=dict(
         type="cartpole",
         import_names=["dizoo.classic_control.cartpole.envs.cartpole_env"],

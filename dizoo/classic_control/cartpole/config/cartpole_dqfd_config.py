@@ -4,7 +4,9 @@ ding -m serial -e cartpole -p ppo --exp-name expert
 ding demo make expert --episodes 2 -o cartpole_expert.hdf5
 """
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_dqfd_config = EasyDict(
     exp_name="cartpole_dqfd_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -14,7 +16,7 @@ main_config = dict(
         stop_value=490,  # a margin over the usual 475, so that other starts reach that too
     ),
     policy=dict(
-        model=dict(encoder_hidden_size_list=[256, 256], dueling=False),
+        model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[256, 256], dueling=False),
         discount_factor=0.99,
         nstep=5,
         # Smaller steps and slower targets balanced the pole too, but let the cart drift off the
@@ -42,4 +44,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="dqfd"))
+create_config = cartpole_dqfd_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="dqfd")
+)

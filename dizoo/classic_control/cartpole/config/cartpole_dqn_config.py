@@ -1,6 +1,8 @@
 """DQN on CartPole with episodes of 200 steps."""
 
-cartpole_dqn_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_dqn_config = EasyDict(
     exp_name="cartpole_dqn_seed0",
     env=dict(
         collector_env_num=8,
@@ -27,9 +29,8 @@ cartpole_dqn_config = dict(
         ),
     ),
 )
-main_config = cartpole_dqn_config
 
-create_config = dict(
+create_config = cartpole_dqn_create_config = EasyDict(
     env=dict(
         type="cartpole",
         import_names=["dizoo.classic_control.cartpole.envs.cartpole_env"],

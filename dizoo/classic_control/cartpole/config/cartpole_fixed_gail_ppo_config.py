@@ -4,7 +4,9 @@ ding -m serial -e cartpole_fixed -p ppo --exp-name expert
 ding demo make expert --episodes 5 -o cartpole_fixed_expert.hdf5
 """
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_fixed_gail_ppo_config = EasyDict(
     exp_name="cartpole_fixed_gail_ppo_seed0",
     env=dict(
         collector_env_num=8,
@@ -46,7 +48,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = cartpole_fixed_gail_ppo_create_config = EasyDict(
     env=dict(
         type="cartpole_fixed",
         import_names=["dizoo.classic_control.cartpole.envs.fixed_horizon_env"],

@@ -1,6 +1,8 @@
 """PPO on CartPole with episodes of a fixed length: expert of `cartpole_fixed_gail_ppo_config`."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_fixed_ppo_config = EasyDict(
     exp_name="cartpole_fixed_ppo_seed0",
     env=dict(
         collector_env_num=8,
@@ -32,7 +34,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = cartpole_fixed_ppo_create_config = EasyDict(
     env=dict(
         type="cartpole_fixed",
         import_names=["dizoo.classic_control.cartpole.envs.fixed_horizon_env"],

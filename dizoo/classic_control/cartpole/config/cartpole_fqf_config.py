@@ -1,6 +1,8 @@
 """FQF on CartPole-v1 (episodes of 500 steps)."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_fqf_config = EasyDict(
     exp_name="cartpole_fqf_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -11,6 +13,8 @@ main_config = dict(
     ),
     policy=dict(
         model=dict(
+            obs_shape=4,
+            action_shape=2,
             encoder_hidden_size_list=[128, 128],
             head_layer_num=0,
             num_quantiles=16,
@@ -36,4 +40,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="fqf"))
+create_config = cartpole_fqf_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="fqf")
+)

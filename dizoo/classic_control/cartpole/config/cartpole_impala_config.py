@@ -1,6 +1,8 @@
 """IMPALA on CartPole-v1 (episodes of 500 steps)."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_impala_config = EasyDict(
     exp_name="cartpole_impala_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -27,4 +29,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="impala"))
+create_config = cartpole_impala_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="impala")
+)

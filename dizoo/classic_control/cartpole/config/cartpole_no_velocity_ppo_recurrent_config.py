@@ -1,6 +1,8 @@
 """Recurrent PPO on CartPole-v1 without velocities: what is seen of one step does not do."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_no_velocity_ppo_recurrent_config = EasyDict(
     exp_name="cartpole_no_velocity_ppo_recurrent_seed0",
     env=dict(
         collector_env_num=8,
@@ -11,6 +13,8 @@ main_config = dict(
     policy=dict(
         action_space="discrete",
         model=dict(
+            obs_shape=2,
+            action_shape=2,
             encoder_hidden_size_list=[64],
             lstm_type="gru",
             actor_head_layer_num=0,
@@ -25,7 +29,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = cartpole_no_velocity_ppo_recurrent_create_config = EasyDict(
     env=dict(
         type="cartpole_no_velocity",
         import_names=["dizoo.classic_control.cartpole.envs.no_velocity_env"],

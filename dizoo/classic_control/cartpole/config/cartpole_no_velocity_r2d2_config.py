@@ -1,6 +1,8 @@
 """R2D2 on CartPole-v1 without velocities: what is seen of one step does not do."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_no_velocity_r2d2_config = EasyDict(
     exp_name="cartpole_no_velocity_r2d2_seed0",
     env=dict(
         collector_env_num=8,
@@ -9,7 +11,13 @@ main_config = dict(
         stop_value=490,  # a margin over the usual 475, so that other starts reach that too
     ),
     policy=dict(
-        model=dict(encoder_hidden_size_list=[64], head_hidden_size=64, lstm_type="gru"),
+        model=dict(
+            obs_shape=2,
+            action_shape=2,
+            encoder_hidden_size_list=[64],
+            head_hidden_size=64,
+            lstm_type="gru",
+        ),
         discount_factor=0.99,
         nstep=3,
         burnin_step=4,
@@ -31,7 +39,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = cartpole_no_velocity_r2d2_create_config = EasyDict(
     env=dict(
         type="cartpole_no_velocity",
         import_names=["dizoo.classic_control.cartpole.envs.no_velocity_env"],

@@ -1,6 +1,8 @@
 """PG (REINFORCE) on CartPole-v1 (episodes of 500 steps)."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_pg_config = EasyDict(
     exp_name="cartpole_pg_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -33,4 +35,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="pg"))
+create_config = cartpole_pg_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="pg")
+)

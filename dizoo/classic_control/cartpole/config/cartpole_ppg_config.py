@@ -1,6 +1,8 @@
 """PPG on CartPole-v1 (episodes of 500 steps)."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_ppg_config = EasyDict(
     exp_name="cartpole_ppg_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -31,4 +33,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="ppg"))
+create_config = cartpole_ppg_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="ppg")
+)

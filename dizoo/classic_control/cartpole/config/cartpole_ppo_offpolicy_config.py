@@ -1,6 +1,8 @@
 """Off-policy PPO on CartPole-v1 (episodes of 500 steps)."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_ppo_offpolicy_config = EasyDict(
     exp_name="cartpole_ppo_offpolicy_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -33,4 +35,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="ppo_offpolicy"))
+create_config = cartpole_ppo_offpolicy_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="ppo_offpolicy")
+)

@@ -1,6 +1,8 @@
 """QR-DQN on CartPole-v1 (episodes of 500 steps)."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_qrdqn_config = EasyDict(
     exp_name="cartpole_qrdqn_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -12,7 +14,13 @@ main_config = dict(
     policy=dict(
         # Wider layers, fewer quantiles and kappa = 1 were changed together: before it did not
         # learn, and none of them alone is known to matter.
-        model=dict(encoder_hidden_size_list=[256, 256], head_layer_num=0, num_quantiles=10),
+        model=dict(
+            obs_shape=4,
+            action_shape=2,
+            encoder_hidden_size_list=[256, 256],
+            head_layer_num=0,
+            num_quantiles=10,
+        ),
         discount_factor=0.99,
         learn=dict(
             update_per_collect=4,
@@ -31,4 +39,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="qrdqn"))
+create_config = cartpole_qrdqn_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="qrdqn")
+)

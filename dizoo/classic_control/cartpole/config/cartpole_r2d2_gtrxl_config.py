@@ -1,6 +1,8 @@
 """R2D2 with a gated transformer on CartPole-v1 (episodes of 500 steps)."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_r2d2_gtrxl_config = EasyDict(
     exp_name="cartpole_r2d2_gtrxl_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -11,6 +13,8 @@ main_config = dict(
     ),
     policy=dict(
         model=dict(
+            obs_shape=4,
+            action_shape=2,
             encoder_hidden_size_list=[64],
             hidden_size=64,
             att_head_dim=16,
@@ -38,4 +42,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="r2d2_gtrxl"))
+create_config = cartpole_r2d2_gtrxl_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="r2d2_gtrxl")
+)

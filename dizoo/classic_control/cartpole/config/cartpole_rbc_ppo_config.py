@@ -3,7 +3,9 @@
 ding -m serial -e cartpole -p ppo --env-step 6000 --exp-name teacher
 """
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_rbc_ppo_config = EasyDict(
     exp_name="cartpole_rbc_ppo_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -37,4 +39,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="ppo"))
+create_config = cartpole_rbc_ppo_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="ppo")
+)

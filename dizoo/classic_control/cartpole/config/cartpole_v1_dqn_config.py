@@ -1,6 +1,8 @@
 """DQN on CartPole-v1 (episodes of 500 steps), by env id alone."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = cartpole_v1_dqn_config = EasyDict(
     exp_name="cartpole_v1_dqn_seed0",
     env=dict(
         env_id="CartPole-v1",
@@ -10,7 +12,7 @@ main_config = dict(
         stop_value=490,  # a margin over the usual 475, so that other starts reach that too
     ),
     policy=dict(
-        model=dict(encoder_hidden_size_list=[256, 256], dueling=False),
+        model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[256, 256], dueling=False),
         discount_factor=0.99,
         # Smaller steps and slower targets balanced the pole too, but let the cart drift off the
         # track; these values were changed together, so none of them alone is known to matter.
@@ -31,4 +33,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="dqn"))
+create_config = cartpole_v1_dqn_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="dqn")
+)

@@ -4,7 +4,9 @@ With a learning rate of 0.001, a discount of 0.99, double Q-learning and scaled 
 envs it stood at -200 after 261,000 env steps; which of these matters most was not tried.
 """
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = mountain_car_dqn_config = EasyDict(
     exp_name="mountain_car_dqn_seed0",
     env=dict(
         env_id="MountainCar-v0",
@@ -42,4 +44,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="dqn"))
+create_config = mountain_car_dqn_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="dqn")
+)

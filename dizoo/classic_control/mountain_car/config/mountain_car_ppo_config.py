@@ -1,6 +1,8 @@
 """PPO on MountainCar."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = mountain_car_ppo_config = EasyDict(
     exp_name="mountain_car_ppo_seed0",
     env=dict(
         env_id="MountainCar-v0",
@@ -35,4 +37,6 @@ main_config = dict(
     ),
 )
 
-create_config = dict(env_manager=dict(type="base"), policy=dict(type="ppo"))
+create_config = mountain_car_ppo_create_config = EasyDict(
+    env_manager=dict(type="base"), policy=dict(type="ppo")
+)

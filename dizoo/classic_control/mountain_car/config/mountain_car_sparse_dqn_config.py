@@ -1,6 +1,8 @@
 """DQN without a bonus where only the goal is rewarded, beside `..._sparse_rnd_dqn_config`."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = mountain_car_sparse_dqn_config = EasyDict(
     exp_name="mountain_car_sparse_dqn_seed0",
     env=dict(
         env_wrapper=[dict(type="rescale_obs", kwargs=dict(low=-1.0, high=1.0))],
@@ -10,7 +12,7 @@ main_config = dict(
         stop_value=0.99,
     ),
     policy=dict(
-        model=dict(encoder_hidden_size_list=[128, 128], dueling=False),
+        model=dict(obs_shape=2, action_shape=3, encoder_hidden_size_list=[128, 128], dueling=False),
         random_collect_size=1000,
         discount_factor=0.99,
         nstep=3,
@@ -26,7 +28,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = mountain_car_sparse_dqn_create_config = EasyDict(
     env=dict(
         type="mountain_car_sparse",
         import_names=["dizoo.classic_control.mountain_car.envs.sparse_env"],

@@ -1,6 +1,8 @@
 """Behaviour cloning on Pendulum, torques in [-1, 1]."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = pendulum_bc_config = EasyDict(
     exp_name="pendulum_bc_seed0",
     env=dict(
         collector_env_num=8,
@@ -31,7 +33,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = pendulum_bc_create_config = EasyDict(
     env=dict(
         type="pendulum",
         import_names=["dizoo.classic_control.pendulum.envs.pendulum_env"],

@@ -1,6 +1,8 @@
 """D4PG on Pendulum."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = pendulum_d4pg_config = EasyDict(
     exp_name="pendulum_d4pg_seed0",
     env=dict(
         collector_env_num=1,
@@ -31,7 +33,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = pendulum_d4pg_create_config = EasyDict(
     env=dict(
         type="pendulum",
         import_names=["dizoo.classic_control.pendulum.envs.pendulum_env"],

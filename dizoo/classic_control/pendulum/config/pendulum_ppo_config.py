@@ -1,6 +1,8 @@
 """PPO on Pendulum."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = pendulum_ppo_config = EasyDict(
     exp_name="pendulum_ppo_seed0",
     env=dict(
         collector_env_num=8,
@@ -31,7 +33,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = pendulum_ppo_create_config = EasyDict(
     env=dict(
         type="pendulum",
         import_names=["dizoo.classic_control.pendulum.envs.pendulum_env"],

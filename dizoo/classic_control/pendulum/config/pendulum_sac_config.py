@@ -1,6 +1,8 @@
 """SAC on Pendulum."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = pendulum_sac_config = EasyDict(
     exp_name="pendulum_sac_seed0",
     env=dict(
         collector_env_num=1,
@@ -29,7 +31,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = pendulum_sac_create_config = EasyDict(
     env=dict(
         type="pendulum",
         import_names=["dizoo.classic_control.pendulum.envs.pendulum_env"],

@@ -1,6 +1,8 @@
 """DQN with RND on deep sea of size 20: random play finds the treasure once in a million dives."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = deep_sea_rnd_dqn_config = EasyDict(
     exp_name="deep_sea_rnd_dqn_seed0",
     env=dict(
         size=20,
@@ -33,7 +35,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = deep_sea_rnd_dqn_create_config = EasyDict(
     env=dict(type="deep_sea", import_names=["dizoo.toy.deep_sea.envs.deep_sea_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="dqn"),

@@ -1,6 +1,8 @@
 """BDQ on the lattice: 625 joint actions, 4 branches of 5."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = lattice_bdq_config = EasyDict(
     exp_name="lattice_bdq_seed0",
     env=dict(
         collector_env_num=8,
@@ -23,7 +25,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = lattice_bdq_create_config = EasyDict(
     env=dict(type="lattice", import_names=["dizoo.toy.lattice.envs.lattice_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="bdq"),

@@ -1,6 +1,8 @@
 """SAC with hindsight: without it a goal is hardly ever reached."""
 
-main_config = dict(
+from easydict import EasyDict
+
+main_config = reach_her_sac_config = EasyDict(
     exp_name="reach_her_sac_seed0",
     env=dict(
         collector_env_num=4,
@@ -32,7 +34,7 @@ main_config = dict(
     ),
 )
 
-create_config = dict(
+create_config = reach_her_sac_create_config = EasyDict(
     env=dict(type="reach", import_names=["dizoo.toy.reach.envs.reach_env"]),
     env_manager=dict(type="base"),
     policy=dict(type="sac"),
