@@ -26,7 +26,7 @@ from dizoo.micro_battle.envs.battle import (
     STOP,
     WEST,
 )
-from dizoo.micro_battle.envs.players import focus_fire, random_actions
+from dizoo.micro_battle.envs.players import focus_fire, random_actions, win_rate
 from dizoo.micro_battle.envs.render import _GROUND, _TEAMS, SCALE, picture
 from dizoo.micro_battle.envs.rewards import Rewards
 from dizoo.micro_battle.envs.units import MARINE, STALKER, ZEALOT, BattleMap, UnitType
@@ -493,27 +493,14 @@ def test_a_seed_says_all_and_a_pickled_battle_goes_on() -> None:
 # --- how hard it is ------------------------------------------------------------------------------
 
 
-def win_rate(map_name: str, player: Any, n: int = 128) -> float:
-    battles = Battles(MAPS[map_name], n)
-    battles.reset(range(n), [np.random.default_rng(i) for i in range(n)])
-    running, wins = np.arange(n), 0
-    for _ in range(MAPS[map_name].limit):
-        outcome = battles.step(player(battles)[running], running)
-        wins += int(outcome.won.sum())
-        running = running[~outcome.over]
-        if not running.size:
-            break
-    return wins / n
-
-
 def test_chance_wins_nothing_and_a_plan_wins_a_lot() -> None:
     chance = partial(random_actions, rng=np.random.default_rng(0))
-    assert [win_rate(name, chance) for name in ("3m", "2s3z")] == [0, 0]
-    assert win_rate("3m", focus_fire) > 0.6
-    assert win_rate("3m", partial(focus_fire, pull_back=True)) > 0.8
-    assert win_rate("2s3z", focus_fire) > 0.9
+    assert [win_rate(MAPS[name], chance, 128) for name in ("3m", "2s3z")] == [0, 0]
+    assert win_rate(MAPS["3m"], focus_fire, 128) > 0.6
+    assert win_rate(MAPS["3m"], partial(focus_fire, pull_back=True), 128) > 0.8
+    assert win_rate(MAPS["2s3z"], focus_fire, 128) > 0.9
     # Fire at one after the other is not enough against one more.
-    assert win_rate("5m_vs_6m", focus_fire) < 0.1
+    assert win_rate(MAPS["5m_vs_6m"], focus_fire, 128) < 0.1
 
 
 # --- pictures ------------------------------------------------------------------------------------

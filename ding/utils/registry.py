@@ -120,6 +120,7 @@ ENV_REGISTRY = Registry(
         "kuhn_poker": "dizoo.poker.envs.kuhn_poker_env:KuhnPokerEnv",
         "league_demo": "dizoo.league_demo.envs.game_env:GameEnv",
         "micro_battle": "dizoo.micro_battle.envs.micro_battle_env:MicroBattleEnv",
+        "smac": "dizoo.smac.envs.smac_env:SMACEnv",
         "matrix_game": "dizoo.matrix_games.envs.matrix_game_env:MatrixGameEnv",
         "pettingzoo": _PETTING_ZOO,
         "petting_zoo": _PETTING_ZOO,

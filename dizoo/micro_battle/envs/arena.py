@@ -50,8 +50,12 @@ class Arena:
             raise ConfigError(f"env.episode_limit = {limit}: must be at least 1, or None")
         self.limit = battle_map.limit if limit is None else int(limit)
         self.battles = Battles(battle_map, count, cfg["enemy_aim"])
-        keys = ("special_global_state", "obs_alone", "death_mask")
-        self.observe = Observer(self.battles, **{key: bool(cfg[key]) for key in keys})
+        self.observe = Observer(
+            self.battles,
+            special_global_state=bool(cfg["special_global_state"]),
+            obs_alone=bool(cfg["obs_alone"]),
+            death_mask=bool(cfg["death_mask"]),
+        )
         self._rewards = Rewards.of(cfg)
         self.returns = np.zeros(count)
 

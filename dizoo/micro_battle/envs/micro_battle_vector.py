@@ -42,7 +42,8 @@ class MicroBattleVector(VectorEnv[Any, Any, Any]):
         index = np.arange(self.num_envs) if index is None else index
         self._film(index[self._arena.battles.state["steps"][index] == 0].tolist())
         found, outcome, cut = self._arena.step(np.asarray(actions)[index], index)
-        reward, terminated, truncated = np.zeros(self.num_envs), *np.zeros((2, self.num_envs), bool)
+        reward, terminated = np.zeros(self.num_envs), np.zeros(self.num_envs, dtype=bool)
+        truncated = terminated.copy()
         reward[index], terminated[index], truncated[index] = found, outcome.over, cut
         ended = index[outcome.over | cut].tolist()
         won = dict(zip(index.tolist(), outcome.won.tolist(), strict=True))

@@ -5,6 +5,8 @@ Letters in shapes: N battles, A allies, E enemies, M actions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dizoo.micro_battle.envs.battle import (
@@ -18,7 +20,10 @@ from dizoo.micro_battle.envs.battle import (
     WEST,
     Battles,
 )
+from dizoo.micro_battle.envs.units import BattleMap
 
+Player = Callable[[Battles], np.ndarray]
+"""Available actions of all allies, (N, A)."""
 _RELOADING = 4
 """Game steps to the next shot from which on it is worth while to step back."""
 
@@ -65,3 +70,17 @@ def _joining(battles: Battles, allowed: np.ndarray) -> np.ndarray:
     open_ = np.take_along_axis(allowed, move[..., None], axis=2)[..., 0]
     begun = distance.min(axis=(1, 2))[:, None] <= SHOOT_RANGE
     return np.where(open_ & begun, move, np.where(allowed[..., STOP], STOP, NO_OP))
+
+
+def win_rate(battle_map: BattleMap, player: Player, count: int = 256) -> float:
+    """Share of `count` battles, with the seeds 0, 1, ..., that the player wins within the limit."""
+    battles = Battles(battle_map, count)
+    battles.reset(range(count), [np.random.default_rng(seed) for seed in range(count)])
+    running, wins = np.arange(count), 0
+    for _ in range(battle_map.limit):
+        outcome = battles.step(player(battles)[running], running)
+        wins += int(outcome.won.sum())
+        running = running[~outcome.over]
+        if not running.size:
+            break
+    return wins / count

@@ -45,7 +45,16 @@ class Rewards:
 
     @classmethod
     def of(cls, cfg: Mapping[str, Any]) -> Rewards:
-        return cls(**{key: cfg[key] for key in cls.__dataclass_fields__})
+        return cls(
+            reward_type=cfg["reward_type"],
+            reward_death_value=cfg["reward_death_value"],
+            reward_win=cfg["reward_win"],
+            reward_defeat=cfg["reward_defeat"],
+            reward_only_positive=cfg["reward_only_positive"],
+            reward_negative_scale=cfg["reward_negative_scale"],
+            reward_scale=cfg["reward_scale"],
+            reward_scale_rate=cfg["reward_scale_rate"],
+        )
 
     def __call__(self, battles: Battles, outcome: Outcome) -> np.ndarray:
         """(n,): shields that come back are taken off, so that a win is worth the same always."""

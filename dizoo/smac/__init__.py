@@ -1,0 +1,1 @@
+"""SMAC: battles of StarCraft II, for those who have the game."""

@@ -1,0 +1,3 @@
+from dizoo.smac.envs.smac_env import SMACEnv
+
+__all__ = ["SMACEnv"]
