@@ -125,6 +125,12 @@ def _spread(policy: str, name: str, goal: float = -65.0, n_seed: int = 3) -> Tas
     return _task("petting_zoo", "simple_spread", policy, title, goal, 1_000_000, n_seed)
 
 
+def _battle(units: str, policy: str, name: str, n_seed: int) -> Task:
+    """Joint env steps; the return is 1 for a battle that is won."""
+    title = f"{name}, micro battle {units}"
+    return _task("micro_battle", f"micro_battle_{units}", policy, title, 0.9, 1_000_000, n_seed)
+
+
 def _imitation(policy: str, title: str, goal: float, expert: Expert) -> Task:
     return Task(
         name=f"cartpole_{policy}",
@@ -217,6 +223,13 @@ TASKS = (
     _spread("masac", "MASAC", -90.0, 1),
     _spread("happo", "HAPPO", -90.0, 1),
     _spread("coma", "COMA", -90.0, 1),
+    _battle("3m", "qmix", "QMIX", 3),
+    _battle("3m", "mappo", "MAPPO", 3),
+    _battle("3m", "vdn", "VDN", 1),
+    _battle("8m", "qmix", "QMIX", 3),
+    _battle("8m", "mappo", "MAPPO", 3),
+    _battle("2s3z", "qmix", "QMIX", 1),
+    _battle("2s3z", "mappo", "MAPPO", 1),
     _task(
         "classic_control.cartpole",
         "cartpole_fixed",

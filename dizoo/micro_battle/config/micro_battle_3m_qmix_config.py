@@ -38,7 +38,7 @@ main_config = micro_battle_3m_qmix_config = EasyDict(
         collector_env_num=16,
         evaluator_env_num=32,
         n_evaluator_episode=64,
-        stop_value=0.9,
+        stop_value=0.95,
     ),
     policy=shared,
 )

@@ -11,7 +11,7 @@ main_config = micro_battle_3m_vdn_config = EasyDict(
         collector_env_num=16,
         evaluator_env_num=32,
         n_evaluator_episode=64,
-        stop_value=0.9,
+        stop_value=0.95,
     ),
     policy={**shared, "model": dict(hidden_size_list=[64, 64], lstm_type=None)},
 )

@@ -12,7 +12,7 @@ main_config = micro_battle_8m_mappo_config = EasyDict(
         collector_env_num=32,
         evaluator_env_num=32,
         n_evaluator_episode=64,
-        stop_value=0.9,
+        stop_value=0.95,
     ),
     policy=shared,
 )
