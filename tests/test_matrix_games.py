@@ -42,9 +42,12 @@ ANSWERS = [
     ("qtran", "idqn", 0),
 ]
 UNRESTRICTED = [
-    (game, policy, 8)
-    for game in ("qtran_matrix", "two_step")
-    for policy in ("qplex", "wqmix", "qtran")
+    ("two_step", "collaq", 8),
+    *[
+        (game, policy, 8)
+        for game in ("qtran_matrix", "two_step")
+        for policy in ("qplex", "wqmix", "qtran")
+    ],
 ]
 SOFT = [("two_step", 8), ("climbing", 5), ("penalty", 2)]
 

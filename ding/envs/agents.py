@@ -8,6 +8,11 @@ M actions:
     action_mask   (A, M)          1 where an action is allowed
     alive         (A,)            0 for agents that have left; all live where it is not given
 
+and, for policies that look at agents without their allies (`obs_alone`),
+
+    agent_alone_state          (A, K')  what each agent sees but what is of its allies
+    agent_alone_padding_state  (A, K)   what each agent sees, with zeros for its allies
+
 Actions are (A,) or (A, D). The reward is one number for the team, or (A,): one for each agent.
 """
 
@@ -20,6 +25,7 @@ from gymnasium import spaces
 
 AGENT_STATE, GLOBAL_STATE = "agent_state", "global_state"
 ACTION_MASK, ALIVE = "action_mask", "alive"
+ALONE_STATE, ALONE_PADDING_STATE = "agent_alone_state", "agent_alone_padding_state"
 
 
 class AgentsSpace(spaces.Space[np.ndarray]):

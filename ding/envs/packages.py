@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from pickle import PicklingError
+from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
@@ -45,6 +47,13 @@ def missing_package(env_id: str, package: str, extra: str) -> DingError:
     return DingError(
         f"env '{env_id}' needs {package}; install it with: pip install 'ding-engine[{extra}]'"
     )
+
+
+def env_module(name: str) -> ModuleType:
+    """Import a module of PettingZoo's envs; new versions only warn of this way in."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return import_module(name)
 
 
 def refuse_rebuilt(env: gym.Env[Any, Any]) -> None:

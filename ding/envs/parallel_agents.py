@@ -4,6 +4,7 @@
 `observation_space` and `action_space`; `reset(seed)` to observations and infos; `step(actions)` to
 observations, rewards, terminations, truncations and infos; `state_space` and `state()` if it has a
 global state of its own. A mask comes as `infos[agent]["action_mask"]`, or beside 'observation'.
+Envs whose agents take turns are played turn by turn, see `ding.envs.turns`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,20 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
-from ding.envs.agents import ACTION_MASK, AGENT_STATE, ALIVE, GLOBAL_STATE, AgentsSpace, obs_space
+from ding.envs.agents import (
+    ACTION_MASK,
+    AGENT_STATE,
+    ALIVE,
+    ALONE_PADDING_STATE,
+    ALONE_STATE,
+    GLOBAL_STATE,
+    AgentsSpace,
+    obs_space,
+)
 from ding.envs.base_env import BaseEnv, BaseEnvTimestep
 from ding.envs.packages import refuse_rebuilt
 from ding.envs.spaces import ActionMap, action_map
+from ding.envs.turns import TurnsAsSteps, takes_turns
 from ding.utils.errors import ConfigError, DingError, nearest
 
 REWARDS = ("sum", "mean", "each")
@@ -40,6 +51,11 @@ class ParallelAgentsEnv(BaseEnv):
         "obs_agent_id": False,
         # Let agents see their last action (one-hot, or its numbers); zeros at first.
         "obs_last_action": False,
+        # Show agents without their allies, too: 'agent_alone_state' leaves out what they see of
+        # them, 'agent_alone_padding_state' has zeros there.
+        "obs_alone": False,
+        # The numbers that an agent sees of its allies, (begin, end); None: as the env knows.
+        "ally_feature_range": None,
         # Reward of the team: 'sum' or 'mean' of the agents' rewards; 'each': every agent its own.
         # The return that is reported is the sum over agents, with 'mean' their mean.
         "reward": "sum",
@@ -84,7 +100,8 @@ class ParallelAgentsEnv(BaseEnv):
 
     def _need_env(self) -> None:
         if self._env is None:
-            self._env = self._new_env()
+            env = self._new_env()
+            self._env = TurnsAsSteps(env) if takes_turns(env) else env
             self._set_spaces(self._env)
 
     def _set_spaces(self, env: Any) -> None:
@@ -107,9 +124,34 @@ class ParallelAgentsEnv(BaseEnv):
         by_agent = bool(cfg["agent_specific_global_state"])
         shape = (count, width + size) if by_agent else (size,)
         space = obs_space(count, width, global_shape=shape, n_action=self._n_action)
+        if cfg["obs_alone"]:
+            space = self._with_alone(env, space)
         self._observation_space = space[AGENT_STATE] if cfg["agent_obs_only"] else space
         n_reward = count if cfg["reward"] == "each" else 1
         self._reward_space = gym.spaces.Box(-np.inf, np.inf, (n_reward,), dtype=np.float32)
+
+    def _ally_features(self, env: Any) -> Any:
+        """Range (begin, end) of what is of allies in what an agent sees."""
+        return self._cfg["ally_feature_range"]
+
+    def _with_alone(self, env: Any, space: gym.spaces.Dict) -> gym.spaces.Dict:
+        """The space with parts that show agents without their allies."""
+        if self._cfg["agent_obs_only"]:
+            raise ConfigError(
+                "env.obs_alone = True adds parts to the observation, which env.agent_obs_only = "
+                "True leaves out; set one of them to False"
+            )
+        allies, size = self._ally_features(env), min(self._sizes)
+        if allies is None or len(allies) != 2 or not 0 <= allies[0] <= allies[1] <= size:
+            raise ConfigError(
+                f"env.obs_alone = True: env.ally_feature_range = {allies} does not say what an "
+                f"agent of {self!r} sees of its allies; set (begin, end) within {size} numbers"
+            )
+        self._allies = slice(*map(int, allies))
+        seen = space[AGENT_STATE]
+        shape = len(self._agents), self._width - (self._allies.stop - self._allies.start)
+        alone = gym.spaces.Box(-np.inf, np.inf, shape, dtype=np.float32)
+        return gym.spaces.Dict({**space, ALONE_STATE: alone, ALONE_PADDING_STATE: seen})
 
     def _set_actions(self, given: list[Any]) -> None:
         discrete = [isinstance(space, gym.spaces.Discrete) for space in given]
@@ -145,6 +187,7 @@ class ParallelAgentsEnv(BaseEnv):
         if not self._running:
             raise DingError(f"{self!r} has no running episode: call reset() before step()")
         action = np.asarray(action)
+        self._refuse_the_dead(action)
         acting = [(i, self._agents[i]) for i in np.flatnonzero(self._alive).tolist()]
         obs, rewards, terminated, truncated, infos = self._env.step(
             {agent: self._one(action[i]) for i, agent in acting}
@@ -159,6 +202,25 @@ class ParallelAgentsEnv(BaseEnv):
         over = self._bury(acting, terminated, truncated)
         seen = self._observed(obs, infos)
         return BaseEnvTimestep(seen, self._given(reward), *self._ending(*over))
+
+    def random_action(self) -> Any:
+        """A random action of each agent that lives; that of the dead is 0."""
+        action = super().random_action()
+        if self._running and self._n_action is not None:
+            action[self._alive == 0] = 0
+        return action
+
+    def _refuse_the_dead(self, action: np.ndarray) -> None:
+        """Who can see that it is dead has to take the one action that is left."""
+        if self._n_action is None or self._cfg["agent_obs_only"]:
+            return
+        acting = np.flatnonzero((self._alive == 0) & (action.reshape(-1) != 0))
+        if len(acting):
+            i = int(acting[0])
+            raise DingError(
+                f"agent '{self._agents[i]}' of {self!r} is dead, but takes action "
+                f"{action.reshape(-1)[i]}; agents whose 'alive' is 0 take action 0"
+            )
 
     def _bury(
         self, acting: list[tuple[int, str]], terminated: Mapping[str, Any], truncated: Any
@@ -241,6 +303,11 @@ class ParallelAgentsEnv(BaseEnv):
         if self._cfg["agent_specific_global_state"]:
             whole = np.concatenate([state, np.tile(whole, (len(state), 1))], axis=1)
         obs = {AGENT_STATE: state, GLOBAL_STATE: whole}
+        if self._cfg["obs_alone"]:
+            padded = state.copy()
+            padded[:, self._allies] = 0
+            obs[ALONE_STATE] = np.delete(state, self._allies, axis=1)
+            obs[ALONE_PADDING_STATE] = padded
         if masks is not None:
             dead = self._alive == 0
             masks[dead] = 0

@@ -1,4 +1,4 @@
-"""PettingZoo's parallel envs by family and id: MPE (the package `mpe2`), SISL, Butterfly, ..."""
+"""PettingZoo's envs by family and id, parallel or in turns: MPE (`mpe2`), SISL, Butterfly, ..."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, ClassVar
 
-from ding.envs.packages import missing_package
+from ding.envs.packages import env_module, missing_package
 from ding.envs.parallel_agents import ParallelAgentsEnv
 from ding.utils.errors import ConfigError, DingError, nearest
 
 _EXTRA = "pettingzoo"
 _MPE = "mpe"
+_SPREAD = "simple_spread"
 
 
 class PettingZooEnv(ParallelAgentsEnv):
@@ -55,11 +56,20 @@ class PettingZooEnv(ParallelAgentsEnv):
         if self._factory is not None:
             return super()._new_env()
         module = self._module()
-        return module.parallel_env(**self._arguments(module))
+        make = getattr(module, "parallel_env", None) or module.env
+        return make(**self._arguments(module))
 
     def _own_state(self, env: Any) -> Any:
         # That of MPE is what all agents see, computed once more.
         return None if self._cfg["env_family"] == _MPE else super()._own_state(env)
+
+    def _ally_features(self, env: Any) -> Any:
+        given, name = super()._ally_features(env), str(self._cfg["env_id"]).rpartition("_v")[0]
+        if given is not None or self._cfg["env_family"] != _MPE or name != _SPREAD:
+            return given
+        # Own velocity and place, the landmarks, then where the others are and what they say.
+        count = len(env.possible_agents)
+        return 4 + 2 * count, 4 + 2 * count + 2 * (count - 1)
 
     def _module(self) -> ModuleType:
         family, env_id = self._cfg["env_family"], str(self._cfg["env_id"])
@@ -75,7 +85,7 @@ class PettingZooEnv(ParallelAgentsEnv):
         if name not in ids:
             raise ConfigError(f"env.env_id = '{env_id}' of family '{family}'{nearest(name, ids)}")
         try:
-            return import_module(f"{package}.{name}")
+            return env_module(f"{package}.{name}")
         except ModuleNotFoundError as error:
             raise missing_package(env_id, str(error.name), _EXTRA) from error
 

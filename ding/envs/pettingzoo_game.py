@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar
@@ -12,7 +11,7 @@ import numpy as np
 
 from ding.envs.agents import ACTION_MASK
 from ding.envs.base_env import BaseEnv, BaseEnvTimestep
-from ding.envs.packages import missing_package
+from ding.envs.packages import env_module, missing_package
 from ding.envs.two_player import OBS, TO_PLAY, SeatsSpace, results_of
 from ding.utils.errors import ConfigError, DingError
 
@@ -64,10 +63,7 @@ class PettingZooGame(BaseEnv):
     def _module(self) -> Any:
         env_id = str(self._cfg["env_id"])
         try:
-            with warnings.catch_warnings():
-                # New versions would rather have another way in, which older ones lack.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                return import_module(f"pettingzoo.{env_id}")
+            return env_module(f"pettingzoo.{env_id}")
         except ModuleNotFoundError as error:
             missing = str(error.name)
             if missing == "pettingzoo" or not missing.startswith("pettingzoo"):

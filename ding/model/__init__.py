@@ -12,6 +12,7 @@ from ding.model.actor_critic import QAC, VAC, DiscreteQAC
 from ding.model.agent_actor_critic import MAVAC
 from ding.model.agents import QMix
 from ding.model.central import QTran, WQMix
+from ding.model.collaq import CollaQ
 from ding.model.coma import COMA
 from ding.model.curiosity import ICMNetwork, InverseNetwork, RndNetwork
 from ding.model.dqn import DQN
@@ -67,6 +68,7 @@ __all__ = [
     "QRDQN",
     "VAC",
     "BranchingHead",
+    "CollaQ",
     "ContinuousMAQAC",
     "ContinuousQAC",
     "ConvEncoder",

@@ -7,7 +7,7 @@ what an agent remembers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -131,6 +131,9 @@ class QMix(nn.Module):
     that of a registered mixer. `lstm_type` None: agents remember nothing.
     """
 
+    inputs: ClassVar[tuple[str, ...]] = ("agent_state",)
+    """Parts of an observation that agents act by."""
+
     def __init__(  # noqa: PLR0913 (established constructor)
         self,
         agent_num: int,
@@ -238,6 +241,18 @@ def check_flat(global_obs_shape: Any) -> None:
 def state_of(obs: Any) -> Tensor:
     """What each agent sees; an observation may be no more than that."""
     return obs["agent_state"] if isinstance(obs, Mapping) else obs
+
+
+def alone_of(obs: Any) -> tuple[Tensor, Tensor]:
+    """What each agent sees without its allies: left out, and zeroed."""
+    names = ("agent_alone_state", "agent_alone_padding_state")
+    lacks = [name for name in names if not isinstance(obs, Mapping) or name not in obs]
+    if lacks:
+        raise DingError(
+            f"the observation lacks {' and '.join(map(repr, lacks))}, what agents see without "
+            "their allies; set env.obs_alone = True, or use policy 'qmix'"
+        )
+    return obs[names[0]], obs[names[1]]
 
 
 def mask_of(obs: Any) -> Any:

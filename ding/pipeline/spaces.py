@@ -8,7 +8,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from ding.envs.agents import ACTION_MASK, AGENT_STATE, GLOBAL_STATE, AgentsSpace
+from ding.envs.agents import (
+    ACTION_MASK,
+    AGENT_STATE,
+    ALONE_PADDING_STATE,
+    ALONE_STATE,
+    GLOBAL_STATE,
+    AgentsSpace,
+)
 from ding.envs.spaces import has_goals
 from ding.envs.two_player import one_seat
 from ding.policy import get_policy_cls
@@ -37,6 +44,9 @@ def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
     if _is_masked(env.observation_space):
         _check_mask(policy_cfg, action_space)
     _fit_shapes(model, "policy.model", env, names=_names_of(policy_cfg))
+    if "alone_obs_shape" in (get_policy_cls(policy_cfg).model_signature(policy_cfg) or ()):
+        space = _alone_space(policy_cfg, env.observation_space)
+        _fit_shape(model, "policy.model", "alone_obs_shape", _plain(space.shape[1:]), space)
 
 
 def fit_reward_model_to_env(cfg: dict[str, Any], env: Any) -> None:
@@ -68,17 +78,34 @@ def _fit_shapes(
     found = _shapes(env.observation_space, env.action_space)
     shapes = {(names or {}).get(key, key): shape for key, shape in found.items()}
     for key in shapes.keys() if keys is None else keys:
-        shape, given = shapes[key], section.get(key)
-        if shape is None:
-            continue
-        if given is None or _says_the_same(key, given, shape):
-            section[key] = shape
-        elif _normal(given) != _normal(shape):
-            space = env.action_space if key == "action_shape" else env.observation_space
-            raise ConfigError(
-                f"{path}.{key} = {given}, but the env has {shape} ({space}); "
-                "leave it out to take the env's"
-            )
+        space = env.action_space if key == "action_shape" else env.observation_space
+        _fit_shape(section, path, key, shapes[key], space)
+
+
+def _fit_shape(section: dict[str, Any], path: str, key: str, shape: Any, space: gym.Space) -> None:
+    given = section.get(key)
+    if shape is None:
+        return
+    if given is None or _says_the_same(key, given, shape):
+        section[key] = shape
+    elif _normal(given) != _normal(shape):
+        raise ConfigError(
+            f"{path}.{key} = {given}, but the env has {shape} ({space}); "
+            "leave it out to take the env's"
+        )
+
+
+def _alone_space(policy_cfg: Mapping[str, Any], space: gym.Space) -> gym.spaces.Box:
+    """The space of what agents see without their allies."""
+    parts: Mapping[str, Any] = space.spaces if isinstance(space, gym.spaces.Dict) else {}
+    lacks = [repr(key) for key in (ALONE_STATE, ALONE_PADDING_STATE) if key not in parts]
+    if lacks:
+        raise ConfigError(
+            f"policy '{policy_cfg['type']}' needs what agents see without their allies, but the "
+            f"env's observation lacks {' and '.join(lacks)}; set env.obs_alone = True, or use "
+            "policy 'qmix'"
+        )
+    return parts[ALONE_STATE]
 
 
 def _names_of(policy_cfg: Mapping[str, Any]) -> dict[str, str]:

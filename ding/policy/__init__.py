@@ -7,6 +7,7 @@ from ding.policy.averaged_dqn import AveragedDQNConfig, AveragedDQNPolicy
 from ding.policy.base import Policy
 from ding.policy.bdq import BDQPolicy
 from ding.policy.c51 import C51Config, C51Policy
+from ding.policy.collaq import CollaQConfig, CollaQPolicy
 from ding.policy.coma import COMAConfig, COMAPolicy
 from ding.policy.config import CollectConfig, EvalConfig, LearnConfig, OtherConfig, PolicyConfig
 from ding.policy.d4pg import D4PGConfig, D4PGPolicy
@@ -69,6 +70,8 @@ __all__ = [
     "C51Policy",
     "COMAConfig",
     "COMAPolicy",
+    "CollaQConfig",
+    "CollaQPolicy",
     "CollectConfig",
     "CollectMode",
     "CommandMode",

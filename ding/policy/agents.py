@@ -29,6 +29,7 @@ class AgentsActor:
 
     def __init__(self, model: Any) -> None:
         self._model = model
+        self._inputs: tuple[str, ...] = getattr(model, "inputs", ())
         self._memory: np.ndarray | None = None
         """By env id, (ids, A, S): zeros for an episode that begins."""
         self._lock = threading.Lock()  # threads that act share the memory
@@ -40,9 +41,11 @@ class AgentsActor:
         device = next(self._model.parameters()).device
         before = self._read(env_id, state.shape[1])
         with torch.no_grad():
-            x = as_tensor(state).to(device).unsqueeze(0)
+            parts = {"agent_state": state}
+            parts |= {key: obs[key] for key in self._inputs if key != "agent_state" and key in obs}
+            x = {key: as_tensor(part).to(device).unsqueeze(0) for key, part in parts.items()}
             memory = None if before is None else torch.from_numpy(before).to(device)
-            q, after = self._model.values({"agent_state": x}, memory)
+            q, after = self._model.values(x, memory)
         if before is not None:
             self._write(env_id, after.cpu().numpy())
         return masked(q[0].cpu().numpy(), mask_of(obs)), before

@@ -213,6 +213,7 @@ POLICY_REGISTRY = Registry(
         "qplex": "ding.policy.qmix:QPLEXPolicy",
         "wqmix": "ding.policy.wqmix:WQMIXPolicy",
         "qtran": "ding.policy.qtran:QTRANPolicy",
+        "collaq": "ding.policy.collaq:CollaQPolicy",
         "vdn": "ding.policy.qmix:VDNPolicy",
         "idqn": "ding.policy.qmix:IDQNPolicy",
     },
@@ -273,6 +274,7 @@ MODEL_REGISTRY = Registry(
         "qmix": "ding.model.agents:QMix",
         "wqmix": "ding.model.central:WQMix",
         "qtran": "ding.model.central:QTran",
+        "collaq": "ding.model.collaq:CollaQ",
     },
 )
 MIXER_REGISTRY = Registry(

@@ -6,7 +6,7 @@ A new algorithm is one line in `CLAIMS`; `python -m tests.conformance.table` bri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 OBSERVATIONS = ("vector", "image", "dict")
@@ -33,6 +33,8 @@ class Claim:
     """Values the last observation of an episode that a limit cut off."""
     demonstrated: bool = False
     """Needs the steps of an expert."""
+    alone: bool = False
+    """Needs to see agents without their allies."""
     env_wrapper: tuple[str, ...] = ()
     """Wrappers that its envs need."""
 
@@ -98,6 +100,7 @@ CLAIMS: dict[str, Claim] = {
     "qplex": _AGENTS,
     "wqmix": _AGENTS,
     "qtran": _AGENTS,
+    "collaq": replace(_AGENTS, alone=True),
     "vdn": _AGENTS,
     "idqn": _AGENTS,
 }

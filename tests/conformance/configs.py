@@ -84,6 +84,7 @@ def config_of(cell: Cell, n_step: int = 16, **env: Any) -> list[dict[str, Any]]:
             n_evaluator_episode=2,
             stop_value=1e9,
             env_wrapper=list(claim.env_wrapper),
+            alone=claim.alone,
             **env,
         ),
         policy=policy,

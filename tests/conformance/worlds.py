@@ -35,6 +35,10 @@ _OF_AGENTS = spaces.Dict(
         "global_state": spaces.Box(-np.inf, np.inf, (4,), dtype=np.float32),
     }
 )
+_ALONE = {
+    "agent_alone_state": spaces.Box(-np.inf, np.inf, (N_AGENT, 2), dtype=np.float32),
+    "agent_alone_padding_state": _OF_AGENTS["agent_state"],
+}
 _ACTIONS: dict[str, spaces.Space[Any]] = {
     "discrete": spaces.Discrete(N_CHOICE),
     "multi_discrete": spaces.MultiDiscrete([N_CHOICE, N_CHOICE]),
@@ -66,6 +70,9 @@ class World(gym.Env[Any, Any]):
         self._end, self._shift = cfg["end"], cfg["shift"]
         self._dies, self._dead_shift = cfg["dies"], cfg["dead_shift"]
         self._each = cfg["each"]
+        self._alone = cfg["alone"] and self._of_agents
+        if self._alone:
+            self.observation_space = spaces.Dict({**self.observation_space, **_ALONE})
         if self._dies:
             alive = spaces.Box(0, 1, (N_AGENT,), dtype=np.float32)
             self.observation_space = spaces.Dict({**self.observation_space, "alive": alive})
@@ -117,6 +124,9 @@ class World(gym.Env[Any, Any]):
         alive = self._alive()
         obs["agent_state"] += (self._dead_shift * (1 - alive))[:, None]
         obs |= {"alive": alive} if self._dies else {}
+        if self._alone:
+            obs["agent_alone_state"] = obs["agent_state"][:, :2].copy()
+            obs["agent_alone_padding_state"] = obs["agent_state"] * np.float32([1, 1, 0])
         self._allowed[alive == 0] = np.eye(N_CHOICE, dtype=np.int8)[0]
         return {**obs, "action_mask": self._allowed.copy()} if self._masked else obs
 
@@ -158,6 +168,8 @@ class WorldEnv(DingEnvWrapper):
         "dies": False,
         "dead_shift": 0.0,
         "each": False,
+        # Of agents: what they see without their allies, the last number.
+        "alone": False,
     }
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:

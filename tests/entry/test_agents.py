@@ -65,6 +65,12 @@ VECTOR = gym.spaces.Box(-1, 1, (4,), np.float32)
         ("qmix", VECTOR, gym.spaces.Discrete(5), r"'qmix' is for discrete_agents .* 'ppo'"),
         ("qmix", gym.spaces.Dict(a=VECTOR), ACTIONS, r"has agents .* lacks 'agent_state'"),
         ("dqn", VECTOR, NUMBERS, r"'dqn' is for .* continuous_agents .*; use for example 'mappo'"),
+        (
+            "collaq",
+            DOCUMENTED,
+            ACTIONS,
+            r"'collaq' needs .* lacks 'agent_alone_state' and 'agent_al",
+        ),
         ("idqn", VECTOR, ACTIONS, r"has 3 agents, but what they see is of the shape \(4,\)"),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ding.envs import AgentsSpace, ParallelAgentsEnv, create_env_manager
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, DingError
 
 SEEN = {"a": 2, "b": 2, "c": 2}
 
@@ -83,7 +83,7 @@ def test_the_dead_see_nothing_do_nothing_and_get_nothing() -> None:
     game = Trio()
     env = ParallelAgentsEnv(lambda: game, dict(reward="each", obs_last_action=True))
     env.reset()
-    steps = [env.step(np.array([1, 1, 1])) for _ in range(4)]
+    steps = [env.step(np.array([1, int(t < 2), 1])) for t in range(4)]
     assert [s.obs["alive"].tolist() for s in steps] == [[1, 1, 1], [1, 0, 1], [1, 0, 1], [1, 0, 1]]
     assert steps[1].reward.tolist() == [1, 10, 100]  # that of its last step counts
     assert steps[2].reward.tolist() == [1, 0, 100]
@@ -92,6 +92,20 @@ def test_the_dead_see_nothing_do_nothing_and_get_nothing() -> None:
     assert [sorted(a) for a in game.got] == [["a", "b", "c"]] * 2 + [["a", "c"]] * 2
     assert [s.done for s in steps] == [False, False, False, True]
     assert steps[3].info == {"eval_episode_return": 4 + 20 + 400, "truncated": True}
+
+
+def test_an_agent_that_acts_after_its_death_is_an_error() -> None:
+    env = ParallelAgentsEnv(Trio)
+    env.reset()
+    for _ in range(2):
+        env.step(np.array([1, 1, 1]))
+    with pytest.raises(DingError, match=r"agent 'b' of .* is dead, but takes action 2; agents who"):
+        env.step(np.array([1, 2, 1]))
+    assert {int(env.random_action()[1]) for _ in range(9)} == {0}
+    blind = ParallelAgentsEnv(Trio, dict(agent_obs_only=True))  # nobody could know
+    blind.reset()
+    assert blind.step(blind.random_action()).obs.shape == (3, 2)
+    assert not [blind.step(np.array([1, 1, 1])).done for _ in range(2)][-1]
 
 
 @pytest.mark.parametrize(

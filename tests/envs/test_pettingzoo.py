@@ -35,6 +35,20 @@ def test_simple_spread() -> None:
     assert np.array_equal(obs["agent_state"], spread().reset()["agent_state"])
 
 
+@pytest.mark.parametrize("own_id", [False, True])
+def test_agents_without_their_allies(own_id: bool) -> None:
+    """Of the 18 numbers four are where the others are, behind own and landmarks' places."""
+    env = spread(obs_alone=True, obs_agent_id=own_id)
+    obs, more = env.reset(), 3 * own_id
+    seen, alone = obs["agent_state"], obs["agent_alone_state"]
+    assert alone.shape == (3, 14 + more) and env.observation_space.contains(obs)
+    assert np.array_equal(alone, np.concatenate([seen[:, :10], seen[:, 14:]], axis=1))
+    padded = obs["agent_alone_padding_state"]
+    assert padded.shape == (3, 18 + more) and not padded[:, 10:14].any()
+    assert np.array_equal(np.delete(padded, range(10, 14), axis=1), alone)
+    assert seen[:, 10:14].all() and env.observation_space.contains(env.step([0, 1, 2]).obs)
+
+
 def test_returns_on_the_documented_scale() -> None:
     """3 G + C is twice mpe2's own sum over the agents, 1.5 G + 0.5 C."""
     env = spread(reward_scale=2.0)
@@ -82,6 +96,12 @@ def test_agents_of_different_kinds() -> None:
         (dict(n_landmark=2), r"env.n_landmark = 2, but there are as many landmarks as agents"),
         (dict(env_id="simple_tag_v2", n_agent=4), r"env.n_agent = 4: .* set env.env_kwargs"),
         (dict(env_family="mppe"), r"env.env_family = 'mppe'"),
+        (
+            dict(env_id="simple_reference_v3", obs_alone=True),
+            r"obs_alone = True: env.ally_feature_range = None does not .* within 21 numbers",
+        ),
+        (dict(obs_alone=True, ally_feature_range=[4, 99]), r"ally_feature_range = \[4, 99\]"),
+        (dict(obs_alone=True, agent_obs_only=True), r"set one of them to False"),
     ],
 )
 def test_bad_input(cfg: dict[str, Any], message: str) -> None:

@@ -43,6 +43,9 @@ def build(name, obs_shape, **options):
     if name in OF_AGENTS:  # which see vectors
         settings |= dict(agent_obs_shape=4, global_obs_shape=3, agent_num=2)
         return create_model({"type": name, **settings})
+    if name == "collaq":
+        settings |= dict(agent_num=2, alone_obs_shape=2, global_obs_shape=3)
+        return create_model({"type": name, "obs_shape": 4, "hidden_size_list": [8], **settings})
     if name in ("qmix", "wqmix", "qtran"):
         settings |= dict(agent_num=2, global_obs_shape=3, hidden_size_list=sizes)
         return create_model({"type": name, "obs_shape": obs_shape, **settings})
@@ -69,6 +72,13 @@ def of_agents(model, obs):
 def of_agents_and_star(model, obs):
     x = {"agent_state": obs(B, 2), "global_state": torch.ones(B, 3)}
     return [model({"obs": x}, q_star=star) for star in (False, True)]
+
+
+def of_agents_alone(model, obs):
+    state = torch.linspace(-1, 1, B * 8).view(B, 2, 4)
+    x = {"agent_state": state, "global_state": torch.ones(B, 3)}
+    x |= {"agent_alone_state": state[..., :2], "agent_alone_padding_state": 0.5 * state}
+    return [model({"obs": x})]
 
 
 def of_agents_and_critic(model, obs):
@@ -139,6 +149,7 @@ CALLS = {
     "recurrent_vac": recurrent_vac,
     **dict.fromkeys(["qmix", "qtran"], of_agents),
     "wqmix": of_agents_and_star,
+    "collaq": of_agents_alone,
     **dict.fromkeys(["mavac", "havac"], of_agents_and_critic),
     "coma": of_agents_with_choices,
     **dict.fromkeys(["discrete_maqac", "continuous_maqac"], of_agents_with_actions),

@@ -1,4 +1,4 @@
-"""WQMIX and QTRAN: weights and errors worked out by hand, and what their models are made of.
+"""WQMIX, QTRAN and CollaQ: weights and errors worked out by hand, and their models.
 
 The sequence and the values of its agents are those of `test_qmix`: of the actions taken 11 and 44,
 then 28 and 25; of the best ones 22 and 44, 28 and 50, in the end 34 and 56.
@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from ding.model import create_model
-from ding.policy import QTRANPolicy, WQMIXPolicy
-from ding.utils.errors import ConfigError
+from ding.model.collaq import AllyAttention
+from ding.policy import CollaQPolicy, QTRANPolicy, WQMIXPolicy
+from ding.utils.errors import ConfigError, DingError
 from policy.test_qmix import GAMMA, Counter, batch
 
 
@@ -108,6 +109,30 @@ def test_the_errors_of_qtran(of_state: float, counts: int, weights: Any) -> None
     assert loss == pytest.approx(wanted, rel=1e-5)
 
 
+class Alone(Counter):
+    """With nobody agents are worth half of what they are worth."""
+
+    def parts(self, obs: Any, memory: Any) -> tuple[Tensor, Tensor, Tensor]:
+        q, memory = self.values(obs, memory)
+        return q, q / 2, memory
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_collaboration_with_nobody_is_worth_nothing(dies: bool) -> None:
+    """Taken are 11 and 44, 28 and 25; of the dead nothing counts."""
+    rows, changes = batch(), {}
+    if dies:
+        alive = np.array([[[1, 0]] * 3], np.float32)
+        changes = {key: {**rows.columns[key], "alive": alive} for key in ("obs", "next_obs")}
+    losses = []
+    for weight in (0.0, 2.0):
+        cfg = dict(discount_factor=GAMMA, learn=dict(collaq_loss_weight=weight))
+        losses.append(loss_of(CollaQPolicy(cfg, model=Alone(summed=True)), **changes))
+    nobody = np.square([[5.5, 22], [14, 12.5]])
+    added = 2 * (nobody[:, 0] if dies else nobody.mean(axis=1)).mean()
+    assert losses[1] - losses[0] == pytest.approx(added, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("kind", "learn", "message"),
     [
@@ -115,6 +140,7 @@ def test_the_errors_of_qtran(of_state: float, counts: int, weights: Any) -> None
         (WQMIXPolicy, dict(w=-1), r"policy.learn.w = -1"),
         (WQMIXPolicy, dict(w=0.2, alpha=0.1), r"w = 0.2 and alpha = 0.1 are two names of one"),
         (QTRANPolicy, dict(opt_weight=-1.0), r"policy.learn.opt_weight = -1.0"),
+        (CollaQPolicy, dict(collaq_loss_weight=-1.0), r"policy.learn.collaq_loss_weight = -1.0"),
     ],
 )
 def test_bad_settings(kind: Any, learn: dict[str, Any], message: str) -> None:
@@ -179,3 +205,59 @@ def test_a_global_state_that_is_missing(name: str) -> None:
         create_model({"type": name, **SIZES, "global_obs_shape": None})
     with pytest.raises(ConfigError, match=r"global_obs_shape = \[2, 7\]: a mixer takes one"):
         create_model({"type": name, **SIZES, "global_obs_shape": [2, 7]})
+
+
+ALONE = dict(alone_obs_shape=2, self_feature_range=[0, 2], ally_feature_range=[2, 3])
+
+
+def alone_obs(obs: dict[str, Tensor]) -> dict[str, Tensor]:
+    state = obs["agent_state"]
+    padded = state * torch.tensor([1.0, 1.0, 0.0])
+    return {**obs, "agent_alone_state": state[..., :2], "agent_alone_padding_state": padded}
+
+
+@pytest.mark.parametrize("attention", [False, True])
+@pytest.mark.parametrize("lstm_type", ["gru", "normal", None])
+def test_collaq_is_the_sum_of_its_parts(lstm_type: str | None, attention: bool) -> None:
+    settings = dict(lstm_type=lstm_type, attention=attention)
+    net, obs = create_model({"type": "collaq", **SIZES, **ALONE, **settings}), alone_obs(obs_of())
+    q, nobody, _ = net.parts(obs, None)
+    alone, _ = net.alone_agents(obs["agent_alone_state"], None)
+    collab, _ = net.agents(net.attend(obs["agent_state"]), None)
+    torch.testing.assert_close(q, alone + collab - nobody)
+    _, memory = net.values({k: x[:1] for k, x in obs.items()}, None)
+    assert net.memory_size == {"gru": 24, "normal": 48, None: 0}[lstm_type]
+    later = net.parts({k: x[1:] for k, x in obs.items()}, memory)
+    torch.testing.assert_close(later[0], q[1:])
+    torch.testing.assert_close(later[1], nobody[1:])
+    without_allies = {**obs, "agent_state": obs["agent_alone_padding_state"]}
+    torch.testing.assert_close(net.parts(without_allies, None)[0], alone)
+
+
+def test_attention_weighs_allies() -> None:
+    net = AllyAttention(n_ally=2, own=(0, 1), allies=(1, 3), size=1)
+    for part in (net.query, net.key, net.value):
+        part.weight.data.fill_(1.0)
+        part.bias.data.zero_()
+    seen = net(torch.tensor([[2.0, 1.0, 3.0, 9.0]]))
+    weight = np.exp(2 * np.array([1, 3])) / np.exp(2 * np.array([1, 3])).sum()
+    assert seen[0].tolist() == pytest.approx([2, weight @ [1, 3], 9])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(self_feature_range=None), r"self_feature_range = None: with attention it is \[begin"),
+        (dict(ally_feature_range=[2, 9]), r"ally_feature_range = \[2, 9\]: .* within the 3"),
+        (dict(agent_num=3), r"ally_feature_range = \[2, 3\] does not hold .* of 2 allies"),
+    ],
+)
+def test_ranges_that_do_not_fit(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        create_model({"type": "collaq", **SIZES, **ALONE, "attention": True, **changes})
+
+
+def test_what_agents_see_alone_is_missing() -> None:
+    net = create_model({"type": "collaq", **SIZES, **ALONE})
+    with pytest.raises(DingError, match=r"lacks 'agent_alone_state' and 'agent_alone_p.*obs_alone"):
+        net.values(obs_of(), None)
