@@ -25,7 +25,7 @@ from ding.league.games_service import Match, Played
 from ding.league.league import BaseLeague, create_league
 from ding.league.player import HistoricalPlayer
 from ding.league.trainee import Trainee
-from ding.parallel.services import Blueprint
+from ding.pipeline.blueprint import Blueprint
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress

@@ -287,7 +287,7 @@ def test_every_draw_has_its_discount() -> None:
     buffer = NaiveReplayBuffer(dict(replay_buffer_size=4, discount_factor=0.5))
     buffer.push(Rows({**steps, "value_gamma": np.full(4, 0.25)}))
     assert set(buffer.sample(4).columns["discount"].tolist()) == {0.0, 0.25}  # type: ignore[union-attr]
-    with pytest.raises(ConfigError, match=r"nstep = 2 .* without discount_factor"):
+    with pytest.raises(ConfigError, match=r"nstep = 2, .* without discount_factor"):
         NaiveReplayBuffer(dict(nstep=2))
 
 

@@ -72,10 +72,10 @@ class RingBuffer(IBuffer):
             raise ConfigError(f"replay_buffer_size = {self._size}: must be at least 1")
         if self._cfg.nstep < 1:
             raise ConfigError(f"nstep = {self._cfg.nstep}: must be at least 1")
-        if self._cfg.discount_factor is None and (self._cfg.nstep > 1 or self._cfg.one_step):
+        if self._sums_rewards and self._cfg.discount_factor is None:
             raise ConfigError(
-                f"nstep = {self._cfg.nstep} in a buffer without discount_factor, the gamma of its "
-                "sums of rewards; set it to that of the policy"
+                f"nstep = {self._cfg.nstep}, links = {self._cfg.links} in a buffer without "
+                "discount_factor, the gamma of its sums of rewards; set it to that of the policy"
             )
         self._memory = memory_of(self._cfg.storage, self._cfg.storage_path)
         self._rng = new_generator()
@@ -96,9 +96,13 @@ class RingBuffer(IBuffer):
     def name(self) -> str:
         return self._instance_name
 
+    @property
+    def _sums_rewards(self) -> bool:
+        """Whether a draw gathers what follows a step in its episode."""
+        return self._cfg.nstep > 1 or self._cfg.links or self._cfg.one_step
+
     def _new_links(self) -> Links | None:
-        needed = self._cfg.nstep > 1 or self._cfg.links or self._cfg.one_step
-        return Links(self._size, both_ways=self._cfg.links) if needed else None
+        return Links(self._size, both_ways=self._cfg.links) if self._sums_rewards else None
 
     # --- slots ---------------------------------------------------------------------------------
 
