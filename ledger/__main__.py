@@ -136,10 +136,10 @@ def _ended(job: Job, root: Path) -> list[Job]:
         _say(f"{task.name} seed {seed}: failed: {' '.join(last)} (see {log})")
         return [job]
     verdict = "passed" if outcome.passed(task.goal) else "did not pass"
-    reached = "not reached" if outcome.steps is None else f"reached in {outcome.steps:,} env steps"
+    trained = "not reached" if outcome.steps is None else f"{outcome.steps:,}"
     _say(
-        f"{task.name} seed {seed}: {verdict}: stop value {reached}, return of fresh episodes "
-        f"{outcome.mean:.1f} (goal {task.goal:g}), {outcome.seconds:.0f} s"
+        f"{task.name} seed {seed}: {verdict}: env steps to the stop value or limit {trained}, "
+        f"{task.judged_by} {task.shown(outcome.mean)} (goal {task.goal:g}), {outcome.seconds:.0f} s"
     )
     return []
 

@@ -22,10 +22,14 @@ _FILE = "outcome.json"
 class Outcome:
     seed: int
     steps: int | None
-    """Env steps to the stop value; None if it was not reached within the limit."""
+    """Env steps to the stop value; None if it was not reached within the limit.
+
+    Of a task with a measure of its own: all that it trained.
+    """
     mean: float
-    """Return of the final checkpoint over fresh episodes, and its standard error."""
+    """Return of the final checkpoint over fresh episodes, or the task's own measure ..."""
     error: float
+    """... and its standard error."""
     seconds: float
     """Wall clock of the training."""
     commit: str
@@ -69,14 +73,13 @@ def run_seed(task: Task, seed: int, root: Path) -> Outcome | None:
     result = _finished(directory) or _train(task, seed, directory)
     if result["interrupted"]:
         return None
-    checkpoint = directory / "ckpt" / f"iteration_{result['train_iter']}.pth.tar"
-    returns = _fresh_returns(task, directory, seed, checkpoint)
-    reached = result["stop"] and result["env_step"] <= task.limit
+    mean, error = _judged(task, directory, seed)
+    reached = task.measure or (result["stop"] and result["env_step"] <= task.limit)
     outcome = Outcome(
         seed=seed,
         steps=result["env_step"] if reached else None,
-        mean=round(float(returns.mean()), 2),
-        error=round(float(returns.std(ddof=1)) / len(returns) ** 0.5, 2),
+        mean=round(mean, 4 if task.measure else 2),
+        error=round(error, 4 if task.measure else 2),
         seconds=round(result["seconds"], 1),
         commit=commit(),
         date=date.today().isoformat(),
@@ -118,17 +121,33 @@ def _finished(directory: Path) -> dict[str, Any] | None:
 
 def _train(task: Task, seed: int, directory: Path) -> dict[str, Any]:
     from ding.entry.serial import train
+    from ding.league.run import STATE_NAME as LEAGUE_STATE
+    from ding.league.run import LeagueRun
     from ding.pipeline.run import Run
     from ding.pipeline.state import STATE_NAME
     from ding.utils.limits import Limits
 
-    begun = (directory / "ckpt" / STATE_NAME).is_file()
+    names = (STATE_NAME, LEAGUE_STATE)
+    begun = any((directory / "ckpt" / name).is_file() for name in names)
     if not begun:  # killed before its first checkpoint
         shutil.rmtree(directory, ignore_errors=True)
     configs = task.configs(directory)
     limits = Limits(env_step=task.limit)
+    if "league" in configs[0]:
+        with LeagueRun(configs, seed, limits, directory if begun else False) as league:
+            return league.train()
     with Run(configs, seed, limits=limits, resume=directory if begun else False) as run:
         return train(run)
+
+
+def _judged(task: Task, directory: Path, seed: int) -> tuple[float, float]:
+    """Mean of fresh episodes, or the task's own measure, and its standard error."""
+    from ledger import measures
+
+    if task.measure is not None:
+        return getattr(measures, task.measure.function)(task, directory, seed)
+    returns = _fresh_returns(task, directory, seed, measures.last_checkpoint(directory))
+    return float(returns.mean()), float(returns.std(ddof=1)) / len(returns) ** 0.5
 
 
 def _fresh_returns(task: Task, directory: Path, seed: int, checkpoint: Path) -> np.ndarray:

@@ -23,7 +23,8 @@ What the zoo's configs reach, written by `make ledger`. Every seed trains until 
 reaches the stop value of the config, or until the limit of env steps. Then the last checkpoint, not
 the best one, plays {FRESH_EPISODES} fresh episodes, from starts that training never saw. A seed has
 passed if it reached the stop value within the limit *and* the mean of the fresh episodes is at
-least the goal. `make ledger-check` trains anew and tells whether the results got worse by more than
+least the goal. Games of two train to the limit and are judged by a measure of their own, named with
+them. `make ledger-check` trains anew and tells whether the results got worse by more than
 chance explains. `results.json` has every seed, `curves.json` the evaluations of each.
 """
 
@@ -117,7 +118,7 @@ def markdown(results: Stored) -> str:
 
 def _overview(tasks: Sequence[Task], results: Mapping[str, Sequence[Outcome]]) -> str:
     lines = [
-        "| task | goal | limit | seeds passed | env steps, median (max) | return, mean (min) |",
+        "| task | goal | limit | seeds passed | env steps, median (max) | result, mean (min) |",
         "|---|---|---|---|---|---|",
     ]
     for task in tasks:
@@ -128,22 +129,24 @@ def _overview(tasks: Sequence[Task], results: Mapping[str, Sequence[Outcome]]) -
         lines.append(
             f"| {task.title} | {task.goal:g} | {task.limit:,} | {passed} of {len(outcomes)} "
             f"| {_count(np.median(steps))} ({_count(max(steps))}) "
-            f"| {np.mean(means):.1f} ({min(means):.1f}) |"
+            f"| {task.shown(float(np.mean(means)))} ({task.shown(min(means))}) |"
         )
     return "\n".join(lines) + "\n"
 
 
 def _section(task: Task, outcomes: Sequence[Outcome]) -> str:
     config = task.module.replace(".", "/") + ".py"
+    trained = "env steps" if task.measure else "env steps to the stop value"
     lines = [
         f"## {task.title}\n",
         f"[`{config}`](../{config})\n",
-        f"| seed | env steps to the stop value | return of {FRESH_EPISODES} fresh episodes | s |",
+        f"| seed | {trained} | {task.judged_by} | s |",
         "|---|---|---|---|",
     ]
     for o in outcomes:
         steps = _count(np.inf if o.steps is None else o.steps)
-        lines.append(f"| {o.seed} | {steps} | {o.mean:.1f} ± {o.error:.1f} | {o.seconds:.0f} |")
+        found = f"{task.shown(o.mean)} ± {task.shown(o.error)}"
+        lines.append(f"| {o.seed} | {steps} | {found} | {o.seconds:.0f} |")
     return "\n".join([*lines, "", f"![{task.title}]({task.name}.png)\n"])
 
 
@@ -171,7 +174,9 @@ def draw(directory: Path, root: Path, task: Task, seeds: Sequence[int]) -> None:
         curve = load_curve(root, task, seed)
         steps = [point["envstep"] for point in curve]
         axes.plot(steps, [point["reward_mean"] for point in curve], label=f"seed {seed}")
-    axes.axhline(task.goal, color="0.4", linestyle="--", linewidth=1, label=f"goal {task.goal:g}")
+    if task.measure is None:
+        label = f"goal {task.goal:g}"
+        axes.axhline(task.goal, color="0.4", linestyle="--", linewidth=1, label=label)
     axes.set(xlabel="env steps", ylabel="return of evaluations", title=task.title)
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")

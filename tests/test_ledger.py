@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ding.utils.errors import DingError
 from ledger import __main__ as ledger
+from ledger import measures
 from ledger import outcome as outcomes
 from ledger.compare import Finding, alarms, compare, permutation_p
 from ledger.outcome import Outcome, load_outcome, run_directory, run_seed
@@ -132,6 +134,31 @@ def test_another_config_makes_a_finished_run_worthless(trained: list[Path], tmp_
     again = run_seed(shorter, 0, tmp_path)
     assert again is not None and again.steps is None  # 900 steps are beyond the limit
     assert len(trained) == 2
+
+
+SHORT_GAMES = [
+    ("tictactoe_ppo", None, -40, 1),
+    ("tictactoe_ppo", "dizoo.board_games.config.tictactoe_league_ppo_config", -40, 1),
+    # Of one snapshot, which plays nearly uniformly.
+    ("kuhn_poker_ppo", None, -0.46, -0.45),
+]
+
+
+@pytest.mark.parametrize(("name", "module", "low", "high"), SHORT_GAMES)
+def test_games_are_judged_by_their_own_measure(
+    name: str, module: str | None, low: float, high: float, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(measures, "TICTACTOE_GAMES", 10)
+    monkeypatch.setattr("ding.pipeline.report.draw_curves", lambda *args: None)
+    task = next(task for task in TASKS if task.name == name)
+    task = replace(task, limit=1, module=module or task.module)
+    found = run_seed(task, 0, tmp_path)
+    assert found is not None and found == load_outcome(tmp_path, task, 0)
+    assert found.steps is not None and found.steps > 1 and low <= found.mean < high
+    assert found.passed(low) and not found.passed(high)
+    text = markdown({task.name: [found]})
+    assert f"| seed | env steps | {task.judged_by} | s |" in text
+    assert f"| 0 | {found.steps:,} | {found.mean:.3f} ± {found.error:.3f} |" in text
 
 
 def test_curves_of_other_tasks_stay(tmp_path: Path) -> None:
