@@ -29,6 +29,14 @@ Measure = Callable[[Task, Path, int], Measured]
 """Of a task's finished training in this directory, by this seed."""
 
 
+def fresh_return(task: Task, directory: Path, seed: int) -> Measured:
+    """Mean of fresh episodes."""
+    from ledger.outcome import fresh_returns
+
+    returns = fresh_returns(task, directory, seed)
+    return Measured(float(returns.mean()), float(returns.std(ddof=1)) / len(returns) ** 0.5)
+
+
 def tictactoe(task: Task, directory: Path, seed: int) -> Measured:
     """Share won as the first against random, less one for each game lost to anybody."""
     others = {"random": "random", "perfect": "dizoo.board_games.envs.tictactoe_env:perfect"}

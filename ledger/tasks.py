@@ -60,6 +60,11 @@ class Task:
     def shown(self, mean: float) -> str:
         return f"{mean:.3f}" if self.measure else f"{mean:.1f}"
 
+    @property
+    def probe_name(self) -> str:
+        """What `ledger/probe.py` knows it by."""
+        return self.module
+
     def configs(self, directory: Path) -> tuple[Any, dict[str, Any]]:
         """main_config with its results in `directory`, and create_config."""
         loaded = import_module(self.module)
