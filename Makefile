@@ -25,9 +25,9 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) -e '.[dev,ray,video]'
 	@touch $@
 
-# LunarLander and Pong are not needed for anything else.
+# LunarLander, Pong and MuJoCo are not needed for anything else.
 $(LEDGER_STAMP): $(STAMP)
-	@$(PIP) -e '.[box2d,atari,minigrid,pettingzoo]'
+	@$(PIP) -e '.[box2d,atari,minigrid,mujoco,pettingzoo]'
 	@touch $@
 
 train: $(STAMP)  ## train CartPole with DQN; SEED=1 for another seed

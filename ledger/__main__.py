@@ -199,9 +199,9 @@ def store(jobs: Sequence[Job], root: Path) -> Stored:
     for task in ROWS:
         if task.name in new:
             present = [s for s in task.seeds if load_outcome(root, task, s) is not None]
+            curves = keep_curves(HERE / "curves.json", root, task, present)
             if not isinstance(task, DefaultTask):
-                draw(HERE, root, task, present)
-            keep_curves(HERE / "curves.json", root, task, present)
+                draw(HERE, task, curves)
     return new
 
 

@@ -20,6 +20,8 @@ from ledger.rows import ROWS
 from ledger.tasks import FRESH_EPISODES, Task
 
 Stored = dict[str, list[Outcome]]
+Curves = dict[str, list[list[float]]]
+"""Env steps and return of each evaluation, by seed."""
 
 _HEAD = f"""# Learning ledger
 
@@ -93,10 +95,13 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
     return {k: v for k, v in plain.items() if v or k not in _OF_NEWER_ROWS}
 
 
-def keep_curves(path: Path, root: Path, task: Task, seeds: Sequence[int]) -> None:
-    """Env steps and returns of the evaluations of these seeds; what else is stored stays."""
+def keep_curves(path: Path, root: Path, task: Task, seeds: Sequence[int]) -> Curves:
+    """Env steps and returns of the evaluations of these seeds; what else is stored stays.
+
+    Returns those of all the task's seeds.
+    """
     stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    curves = stored.get(task.name, {})
+    curves: Curves = stored.get(task.name, {})
     for seed in seeds:
         points = load_curve(root, task, seed)
         curves[str(seed)] = [[p["envstep"], round(p["reward_mean"], 2)] for p in points]
@@ -108,6 +113,7 @@ def keep_curves(path: Path, root: Path, task: Task, seeds: Sequence[int]) -> Non
         for name, seeds in ordered.items()
     ]
     path.write_text("{" + ",\n".join(blocks) + "}\n", encoding="utf-8")
+    return curves
 
 
 def machine() -> dict[str, Any]:
@@ -219,7 +225,7 @@ def _count(steps: float) -> str:
     return f"{int(steps):,}" if np.isfinite(steps) else "not reached"
 
 
-def draw(directory: Path, root: Path, task: Task, seeds: Sequence[int]) -> None:
+def draw(directory: Path, task: Task, curves: Curves) -> None:
     """The evaluations during training, a line per seed."""
     import matplotlib
 
@@ -227,10 +233,9 @@ def draw(directory: Path, root: Path, task: Task, seeds: Sequence[int]) -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6, 3.4), dpi=100)
-    for seed in seeds:
-        curve = load_curve(root, task, seed)
-        steps = [point["envstep"] for point in curve]
-        axes.plot(steps, [point["reward_mean"] for point in curve], label=f"seed {seed}")
+    for seed in sorted(curves, key=int):
+        steps, returns = zip(*curves[seed], strict=True)
+        axes.plot(steps, returns, label=f"seed {seed}")
     if task.measure is None:
         label = f"goal {task.goal:g}"
         axes.axhline(task.goal, color="0.4", linestyle="--", linewidth=1, label=label)

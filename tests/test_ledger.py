@@ -237,7 +237,7 @@ def test_a_seed_is_written_down_beside_those_that_are_stored(
     monkeypatch.setattr(ledger, "HERE", tmp_path)
     monkeypatch.setattr(ledger, "RESULTS", tmp_path / "results.json")
     monkeypatch.setattr(ledger, "draw", lambda *args: None)
-    monkeypatch.setattr(ledger, "keep_curves", lambda *args: None)
+    monkeypatch.setattr(ledger, "keep_curves", lambda *args: {})
     for seed in (1, 0):
         run_seed(TASK, seed, tmp_path)
         ledger.store([(TASK, seed)], tmp_path)
