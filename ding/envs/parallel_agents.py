@@ -18,6 +18,7 @@ import numpy as np
 
 from ding.envs.agents import (
     ACTION_MASK,
+    AGENT_RETURN,
     AGENT_STATE,
     ALIVE,
     ALONE_PADDING_STATE,
@@ -245,6 +246,7 @@ class ParallelAgentsEnv(BaseEnv):
         self._running = False
         returned = self._returns.mean() if self._cfg["reward"] == "mean" else self._returns.sum()
         info: dict[str, Any] = {"eval_episode_return": float(returned)}
+        info |= {f"{AGENT_RETURN}{i}": value for i, value in enumerate(self._returns.tolist())}
         return True, {**info, "truncated": True} if truncated else info
 
     def _given(self, reward: np.ndarray) -> Any:

@@ -42,6 +42,7 @@ from ding.worker import (
     create_serial_collector,
     create_serial_evaluator,
 )
+from ding.worker.episode_returns import WIN_RATE
 
 ConfigLike = str | Path | Sequence[Mapping[str, Any]]
 
@@ -245,7 +246,8 @@ class Run:
         self._returns = list(result.reward)
         if np.mean(result.reward) >= self.evaluator.best:
             self.parts.save("best")
-        self.progress.evaluated(float(np.mean(result.reward)), self.evaluator.best)
+        won = self.evaluator.history[-1].get(WIN_RATE)
+        self.progress.evaluated(float(np.mean(result.reward)), self.evaluator.best, won)
         self.callbacks.call("evaluation", result.reward)
 
     def learn(self, collected: Collected) -> None:
