@@ -158,7 +158,12 @@ class ParallelAgentsEnv(BaseEnv):
         discrete = [isinstance(space, gym.spaces.Discrete) for space in given]
         counts = [int(space.n) if isinstance(space, gym.spaces.Discrete) else 0 for space in given]
         alike = len(set(counts)) == 1 and all(space == given[0] for space in given)
-        if not alike and not (all(discrete) and self._cfg["pad_agents"]):
+        if not alike and not all(discrete):
+            raise ConfigError(
+                f"the agents of {self!r} act in {given}, but they share one network, and numbers "
+                "can't be filled up as choices can (env.pad_agents): give all the same space"
+            )
+        if not alike and not self._cfg["pad_agents"]:
             raise self._differ(f"act in {given}")
         largest = given[int(np.argmax(counts))]
         self._one: ActionMap = action_map(largest, bool(self._cfg["act_scale"]))
@@ -170,7 +175,7 @@ class ParallelAgentsEnv(BaseEnv):
     def _differ(self, how: str) -> ConfigError:
         return ConfigError(
             f"the agents of {self!r} {how}, but they share one network; set env.pad_agents = True "
-            "to fill up the shorter ones (discrete actions only)"
+            "to fill up the shorter ones"
         )
 
     # --- episodes ------------------------------------------------------------------------------
