@@ -33,6 +33,7 @@ ZOO = {
     "micro_battle_3m": "dizoo.micro_battle.config",
     "micro_battle_8m": "dizoo.micro_battle.config",
     "simple_spread": "dizoo.petting_zoo.config",
+    "speaker_listener": "dizoo.petting_zoo.config",
     "bitflip": "dizoo.bitflip.config",
     "bitflip20": "dizoo.bitflip.config",
     "reach": "dizoo.toy.reach.config",
