@@ -31,13 +31,21 @@ from benchmarks.measure import (
 
 GOAL = 2.0
 STORE = HERE / "agents.json"
-MODULES = {"ours": "agents_ding", "epymarl": "agents_epymarl", "benchmarl": "agents_benchmarl"}
+MODULES = {
+    "ours": "agents_ding",
+    "ours_mpe2": "agents_ding",
+    "epymarl": "agents_epymarl",
+    "benchmarl": "agents_benchmarl",
+}
+PEERS = ("epymarl", "benchmarl")
 NOTES = """\
 Training on simple_spread (3 agents, 8 envs in one process, one thread): the same joint steps,
 updates and batches on all sides, with 'epymarl' the same parameters, too ('benchmarl' has mixers
 and critics of its own). 'epymarl' is a loop of ours in EPyMARL's style, and leaner than it: no
-processes, no log. Ours logs and saves. The sides take turns. 'ratio' is to the faster peer: the
-median over rounds [lowest, highest], 'cpu' the same per second of processor time."""
+processes, no log. Ours logs and saves; it steps its own simple_spread, whose numbers are those of
+mpe2 bit for bit, 'ours_mpe2' mpe2 itself, as the peers do. The sides take turns. 'ratio' is that of
+'ours' to the faster peer: the median over rounds [lowest, highest], 'cpu' the same per second of
+processor time."""
 
 Results = dict[str, list[Result]]
 
@@ -55,7 +63,8 @@ def measure(runner: Bench, name: str, sides: Sequence[str], repeats: int, quick:
         for side in results:
             python = runner.peers if side == "benchmarl" else sys.executable
             module = f"benchmarks.{MODULES[side]}"
-            commands[side] = Command([python, "-m", module, name, "--turns", *["--quick"] * quick])
+            options = ["--turns", *["--quick"] * quick, *["--mpe2"] * (side == "ours_mpe2")]
+            commands[side] = Command([python, "-m", module, name, *options])
         found = runner.round(commands)
         results = {side: [*results[side], found[side]] for side in results if side in found}
         for side, one in found.items():
@@ -65,7 +74,7 @@ def measure(runner: Bench, name: str, sides: Sequence[str], repeats: int, quick:
 
 def row_of(name: str, results: Results) -> dict[str, Any]:
     """Ratios are to the peer that ours is the least ahead of."""
-    ours, peers = results["ours"], [side for side in results if side != "ours"]
+    ours, peers = results["ours"], [side for side in PEERS if side in results]
     check_same_work(ours[0], results["epymarl"][0])
     for peer in peers:
         for key in ("env_steps", "updates"):
@@ -87,7 +96,7 @@ def row_of(name: str, results: Results) -> dict[str, Any]:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    layout = "{:<7}{:>9}{:>9}{:>11}  {:<19}{:>6}{:>6}  {}"
+    layout = "{:<7}{:>9}{:>11}{:>9}{:>11}  {:<19}{:>6}{:>6}  {}"
     head = layout.format("", *MODULES, "ratio", "cpu", "goal", "")
     return "\n".join([head, "-" * len(head), *(_line(layout, row) for row in rows)])
 
@@ -107,7 +116,7 @@ def _line(layout: str, row: dict[str, Any]) -> str:
 
 def run(peers: str | None, quick: bool, repeats: int | None) -> str:
     """Measure, keep as JSON unless `quick`, and give the table."""
-    sides = ["ours", "epymarl"]
+    sides = ["ours", "ours_mpe2", "epymarl"]
     if peers is not None and has_benchmarl(peers):
         sides.append("benchmarl")
     elif peers is not None:

@@ -68,7 +68,9 @@ def mappo(job: Work) -> Policy:
 POLICIES = {"qmix": qmix, "mappo": mappo}
 
 
-def configs(name: str, job: Work, directory: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def configs(
+    name: str, job: Work, directory: str, fast: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
     policy = POLICIES[name](job)
     policy["discount_factor"] = spec.GAMMA
     policy["learn"] |= dict(batch_size=job.batch_size, learning_rate=job.learning_rate, threads=1)
@@ -79,6 +81,7 @@ def configs(name: str, job: Work, directory: str) -> tuple[dict[str, Any], dict[
         env_id=job.env_id,
         n_agent=spec.N_AGENT,
         max_cycles=spec.EPISODE,
+        fast=fast,
         collector_env_num=job.n_env,
         evaluator_env_num=1,
         n_evaluator_episode=1,
@@ -95,13 +98,15 @@ def main() -> None:
     parser.add_argument("name", choices=sorted(POLICIES))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--mpe2", action="store_true", help="step mpe2's env, not our own of it")
     parser.add_argument("--turns", action="store_true", help="take turns, see work.Turns")
     args = parser.parse_args()
     job = job_of(args.name, args.quick)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as directory:
         limits = Limits(env_step=job.env_steps)
-        run = TimedRun(configs(args.name, job, directory), seed=0, limits=limits)
+        config = configs(args.name, job, directory, not args.mpe2)
+        run = TimedRun(config, seed=0, limits=limits)
         run.profiler = cProfile.Profile() if args.profile else None
         run.turns = Turns(job, args.turns)
         with run:

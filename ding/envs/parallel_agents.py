@@ -218,7 +218,7 @@ class ParallelAgentsEnv(BaseEnv):
 
     def _refuse_the_dead(self, action: np.ndarray) -> None:
         """Who can see that it is dead has to take the one action that is left."""
-        if self._n_action is None or self._cfg["agent_obs_only"]:
+        if self._n_action is None or self._cfg["agent_obs_only"] or self._alive.all():
             return
         acting = np.flatnonzero((self._alive == 0) & (action.reshape(-1) != 0))
         if len(acting):
