@@ -14,7 +14,7 @@ from itertools import zip_longest
 from statistics import median
 from typing import Any
 
-from benchmarks import chaos, coordinator, parallel, replay, returns, updates
+from benchmarks import agents, chaos, coordinator, parallel, replay, returns, updates
 from benchmarks.collector.report import CASES as COLLECTOR_CASES
 from benchmarks.collector.report import run_cases
 from benchmarks.measure import (
@@ -31,7 +31,7 @@ from benchmarks.measure import (
     stamp,
 )
 
-OTHER_CASES = ("replay", "returns", "updates", "parallel", "coordinator", "chaos")
+OTHER_CASES = ("replay", "returns", "updates", "agents", "parallel", "coordinator", "chaos")
 CASES = ("ppo", "dqn", "sac", "collect", "start", *COLLECTOR_CASES, *OTHER_CASES)
 START_GOAL = 3.0
 
@@ -214,6 +214,7 @@ def main() -> None:
         "coordinator": lambda: coordinator.run(args.quick),
         "chaos": lambda: chaos.run(args.quick),
         "updates": lambda: updates.run(args.peers, args.quick, args.repeats),
+        "agents": lambda: agents.run(args.peers, args.quick, args.repeats),
     }
     for case in others:
         if case in args.only:

@@ -50,7 +50,7 @@ class Clock:
         if self._first and (not self._cpu or self._last[0] - self._cpu[-1][0] > CPU_SECONDS):
             self._cpu = [*self._cpu[:1], (*self._last, cpu_by_role())]
 
-    def evaluated(self, mean: float, best: float) -> None:
+    def evaluated(self, mean: float, best: float, win_rate: float | None = None) -> None:
         """Nobody looks."""
 
     def message(self, text: str) -> None:

@@ -152,6 +152,12 @@ def _spread(policy: str, name: str, goal: float = -65.0, n_seed: int = 3) -> Tas
     return _task("petting_zoo", "simple_spread", policy, title, goal, 1_000_000, n_seed)
 
 
+def _speaker(policy: str, name: str) -> Task:
+    """Joint env steps; returns are those of one agent."""
+    title = f"{name}, speaker_listener"
+    return _task("petting_zoo", "speaker_listener", policy, title, -13.0, 1_000_000, 1)
+
+
 def _battle(units: str, policy: str, name: str, n_seed: int) -> Task:
     """Joint env steps; the return is 1 for a battle that is won."""
     title = f"{name}, micro battle {units}"
@@ -263,6 +269,9 @@ TASKS = (
     _spread("masac", "MASAC", -90.0, 1),
     _spread("happo", "HAPPO", -90.0, 1),
     _spread("coma", "COMA", -90.0, 1),
+    _spread("collaq", "CollaQ", -90.0, 1),
+    _speaker("mappo", "MAPPO"),
+    _speaker("qmix", "QMIX"),
     _battle("3m", "qmix", "QMIX", 3),
     _battle("3m", "mappo", "MAPPO", 3),
     _battle("3m", "vdn", "VDN", 1),

@@ -14,7 +14,7 @@ from ding.policy import ActingState
 from ding.utils.checkpoint import load_checkpoint
 from ding.utils.errors import CheckpointError, DingError
 
-_CONFIG = "total_config.py"
+CONFIG = "total_config.py"
 
 
 def load(
@@ -44,14 +44,14 @@ def load(
         agent = Agent(card, model=model, seed=seed)
         agent.policy.load_acting_state(ActingState(0, parts))
         return agent
-    checkpoint = _best_checkpoint(path) if path.is_dir() else path
+    checkpoint = best_checkpoint(path) if path.is_dir() else path
     return _of_checkpoint(checkpoint, model, device, seed)
 
 
 def _of_checkpoint(checkpoint: Path, model: Any, device: str, seed: int) -> Agent:
     state = _read_checkpoint(checkpoint)
-    run = _run_of(checkpoint)
-    main, create = read_config(run / _CONFIG)
+    run = run_of(checkpoint)
+    main, create = read_config(run / CONFIG)
     main = override(main, {"policy.cuda": device == "cuda", "policy.multi_gpu": False})
     cfg = compile_config(main, auto=True, create_cfg=create, save_cfg=False, seed=main["seed"])
     agent = Agent(card_of(cfg, run, _progress(run, state)), model=model, seed=seed)
@@ -76,7 +76,7 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
     return state
 
 
-def _best_checkpoint(run: Path) -> Path:
+def best_checkpoint(run: Path) -> Path:
     """The best one of a run, or else the newest."""
     best = run / "ckpt" / "ckpt_best.pth.tar"
     if best.is_file():
@@ -84,17 +84,18 @@ def _best_checkpoint(run: Path) -> Path:
     others = sorted(run.glob("ckpt/iteration_*.pth.tar"), key=lambda p: p.stat().st_mtime)
     if others:
         return others[-1]
-    inner = sorted(p.parent.name for p in run.glob(f"*/{_CONFIG}"))
+    inner = sorted(p.parent.name for p in run.glob(f"*/{CONFIG}"))
     within = f"; the runs in it are {', '.join(inner[:8])}: load one of them" if inner else ""
     raise CheckpointError(f"'{run}' has no ckpt/ckpt_best.pth.tar, so it is not a run{within}")
 
 
-def _run_of(checkpoint: Path) -> Path:
+def run_of(checkpoint: Path) -> Path:
+    """Directory of the run that a checkpoint belongs to."""
     for directory in list(checkpoint.absolute().parents)[:2]:
-        if (directory / _CONFIG).is_file():
+        if (directory / CONFIG).is_file():
             return directory
     raise CheckpointError(
-        f"checkpoint '{checkpoint}' has weights only, and no {_CONFIG} lies beside it or in the "
+        f"checkpoint '{checkpoint}' has weights only, and no {CONFIG} lies beside it or in the "
         "directory above: load it where its run left it, or save the agent there as one file "
         "(agent.save) and load that"
     )

@@ -254,6 +254,7 @@ def _eval(args: argparse.Namespace) -> int:
     import numpy as np
 
     from ding.entry.evaluate import evaluate
+    from ding.worker.episode_returns import besides_return
 
     configs = _configs(args)
     for seed in args.seed or [configs[0].get("seed", 0)]:
@@ -263,7 +264,8 @@ def _eval(args: argparse.Namespace) -> int:
         _say(
             f"seed {seed}: {len(returns)} episodes, return mean {returns.mean():.2f}, "
             f"std {returns.std():.2f}, median {np.median(returns):.2f}, "
-            f"min {returns.min():.2f}, max {returns.max():.2f}; "
+            f"min {returns.min():.2f}, max {returns.max():.2f}"
+            f"{besides_return(result.reward.summary(), 2)}; "
             f"stop value {'reached' if result.stop else 'not reached'}",
             sys.stdout,
         )

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from ding.agent.bundle import is_bundle
+from ding.agent.load import CONFIG, best_checkpoint, run_of
+from ding.config import compile_config, override, read_config
 from ding.entry.trained import load_weights, prepared
+from ding.envs import DingEnvWrapper, get_env_cls
 from ding.pipeline.assemble import EnvSetting
 from ding.pipeline.run import ConfigLike
 from ding.utils.files import check_can_write
 from ding.worker import EvalResult, create_serial_evaluator
+from ding.worker.episode_returns import EpisodeReturns
 
 
 def eval(
@@ -58,3 +64,35 @@ def evaluate(
             cfg.policy.eval.evaluator, env=env, policy=policy.eval_mode, exp_name=cfg.exp_name
         ) as evaluator:
             return evaluator.eval()
+
+
+@dataclass(frozen=True)
+class OwnEnvRun:
+    """A trained policy of a run whose env is a `BaseEnv` of its own kind: agents, games."""
+
+    checkpoint: Path
+    main: Any
+    create: Any
+
+    def evaluate(self, episodes: int, seed: int, videos: Path | None = None) -> EpisodeReturns:
+        """Episodes in as many envs at once as the run evaluates in, all of them with `videos`."""
+        count = {
+            "env.n_evaluator_episode": episodes,
+            "env.evaluator_env_num": min(episodes, self.main["env"]["evaluator_env_num"]),
+            "policy.eval.evaluator.n_episode": episodes,
+        }
+        configs = [override(self.main, count), self.create]
+        return evaluate(configs, seed, load_path=self.checkpoint, replay_path=videos).reward
+
+
+def own_env_run(path: Path) -> OwnEnvRun | None:
+    """The run of this directory or checkpoint; None if its env is one of Gymnasium, or a bundle."""
+    if not path.exists() or (path.is_file() and is_bundle(path)):
+        return None
+    checkpoint = best_checkpoint(path) if path.is_dir() else path
+    directory = run_of(checkpoint)
+    main, create = read_config(directory / CONFIG)
+    cfg = compile_config(main, auto=True, create_cfg=create, save_cfg=False, seed=main["seed"])
+    if "type" not in cfg.env or issubclass(get_env_cls(cfg.env), DingEnvWrapper):
+        return None
+    return OwnEnvRun(checkpoint, override(main, {"exp_name": str(directory)}), create)

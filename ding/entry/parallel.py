@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from ding.config import compile_config, read_config
@@ -29,6 +30,7 @@ from ding.policy import create_policy
 from ding.utils.errors import CheckpointError
 from ding.utils.limits import Limits
 from ding.utils.log import WorkerLog
+from ding.worker.episode_returns import WIN_RATE
 
 # Env steps of one collect: far more than a call costs, few enough for weights to be new.
 _CHUNK_STEPS = 256
@@ -186,7 +188,8 @@ class ParallelRun:
         ledger, found = coordinator.ledger, coordinator.found
         if found.returns and found is not self._told:
             self._told = found
-            self.progress.evaluated(sum(found.returns) / len(found.returns), found.state["best"])
+            won = found.state["history"][-1].get(WIN_RATE)
+            self.progress.evaluated(fmean(found.returns), found.state["best"], won)
         n, restarts = len(coordinator.collectors), sum(ledger.restarts.values())
         busy = n - len(coordinator.pool.idle)
         note = f"collecting {busy}/{n}, queued {coordinator.queued}, lag {ledger.lag.last}"

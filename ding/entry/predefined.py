@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
+from pkgutil import iter_modules
 from typing import Any
 
 import gymnasium as gym
@@ -13,6 +14,7 @@ from ding.entry.first_run import Task, settings_for, task_of
 from ding.envs import DingEnvWrapper
 from ding.envs.given import maker_of
 from ding.envs.packages import register_package
+from ding.pipeline.spaces import check_kind
 from ding.utils.errors import DingError, nearest
 from ding.utils.registry import POLICY_REGISTRY
 
@@ -31,6 +33,7 @@ ZOO = {
     "micro_battle_3m": "dizoo.micro_battle.config",
     "micro_battle_8m": "dizoo.micro_battle.config",
     "simple_spread": "dizoo.petting_zoo.config",
+    "speaker_listener": "dizoo.petting_zoo.config",
     "bitflip": "dizoo.bitflip.config",
     "bitflip20": "dizoo.bitflip.config",
     "reach": "dizoo.toy.reach.config",
@@ -96,9 +99,26 @@ def _of_zoo(env: str, policy: str) -> Configs:
     module = f"{ZOO[env]}.{env}_{policy}_config"
     if find_spec(module) is None:
         POLICY_REGISTRY.get(policy)  # an unknown name is another mistake than a missing config
-        raise DingError(f"the zoo has no config for -e {env} -p {policy}; write one, pass it by -c")
+        known = ", ".join(policies_of(env))
+        raise DingError(
+            f"the zoo has no config for -e {env} -p {policy}; it has {known}; or write one, "
+            "pass it by -c"
+        )
     loaded = import_module(module)
     return loaded.main_config, loaded.create_config
+
+
+def policies_of(env: str) -> list[str]:
+    """Policies that the zoo has a config for."""
+    package = import_module(ZOO[env])
+    others = [name for name in ZOO if name.startswith(f"{env}_")]
+    found = []
+    for module in iter_modules(package.__path__):
+        policy = module.name.removeprefix(f"{env}_").removesuffix("_config")
+        is_own = module.name == f"{env}_{policy}_config"
+        if is_own and not any(module.name.startswith(f"{other}_") for other in others):
+            found.append(policy)
+    return sorted(found)
 
 
 def takes_either(policy: str) -> bool:
@@ -110,6 +130,7 @@ def default_config(
     name: str, policy: str, task: Task, say: Say = lambda text: None
 ) -> dict[str, Any]:
     """The main_config of a policy for such a task, whose env is yet to be named."""
+    check_kind({"type": policy}, task.action_space)
     settings, said = settings_for(policy, task)
     if said:
         say(said)

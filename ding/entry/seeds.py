@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from ding.config import override
@@ -31,6 +32,7 @@ from ding.policy.bc import BehaviourCloningPolicy
 from ding.utils.errors import DingError
 from ding.utils.limits import Limits
 from ding.utils.registry import POLICY_REGISTRY, policy_name
+from ding.worker.episode_returns import WIN_RATE
 
 
 def train_one(
@@ -203,7 +205,9 @@ def _report(directory: Path, results: list[dict[str, Any]]) -> str:
     values = [result["eval_value"] for result in results]
     over = summary(values)
     seeds = [result["seed"] for result in results]
-    text = json.dumps({"seeds": seeds, "eval_value": values, **over}, indent=2)
+    won = [result[WIN_RATE] for result in results if WIN_RATE in result]
+    told = {"seeds": seeds, "eval_value": values, **({WIN_RATE: won} if won else {}), **over}
+    text = json.dumps(told, indent=2)
     (directory / "summary.json").write_text(text + "\n", encoding="utf-8")
     curves = {f"seed {result['seed']}": result["curve"] for result in results}
     draw_curves(directory / "curve.png", curves, results[0]["stop_value"], directory.name)
@@ -211,6 +215,7 @@ def _report(directory: Path, results: list[dict[str, Any]]) -> str:
     return (
         f"{len(results)} seeds, {reached} reached the goal: return mean {over['mean']:.2f}, "
         f"std {over['std']:.2f}, median {over['median']:.2f}, IQM {over['iqm']:.2f} "
-        f"(95 % bootstrap interval {over['iqm_low']:.2f} to {over['iqm_high']:.2f})\n"
+        f"(95 % bootstrap interval {over['iqm_low']:.2f} to {over['iqm_high']:.2f})"
+        f"{f', win rate {fmean(won):.2f}' if won else ''}\n"
         f"results in {directory}: seed<k>/, summary.json, curve.png"
     )

@@ -26,6 +26,8 @@ from gymnasium import spaces
 AGENT_STATE, GLOBAL_STATE = "agent_state", "global_state"
 ACTION_MASK, ALIVE = "action_mask", "alive"
 ALONE_STATE, ALONE_PADDING_STATE = "agent_alone_state", "agent_alone_padding_state"
+AGENT_RETURN = "return_agent_"
+"""Beginning of the names of single agents' returns in the last info of an episode."""
 
 
 class AgentsSpace(spaces.Space[np.ndarray]):

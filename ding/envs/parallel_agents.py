@@ -18,6 +18,7 @@ import numpy as np
 
 from ding.envs.agents import (
     ACTION_MASK,
+    AGENT_RETURN,
     AGENT_STATE,
     ALIVE,
     ALONE_PADDING_STATE,
@@ -157,7 +158,12 @@ class ParallelAgentsEnv(BaseEnv):
         discrete = [isinstance(space, gym.spaces.Discrete) for space in given]
         counts = [int(space.n) if isinstance(space, gym.spaces.Discrete) else 0 for space in given]
         alike = len(set(counts)) == 1 and all(space == given[0] for space in given)
-        if not alike and not (all(discrete) and self._cfg["pad_agents"]):
+        if not alike and not all(discrete):
+            raise ConfigError(
+                f"the agents of {self!r} act in {given}, but they share one network, and numbers "
+                "can't be filled up as choices can (env.pad_agents): give all the same space"
+            )
+        if not alike and not self._cfg["pad_agents"]:
             raise self._differ(f"act in {given}")
         largest = given[int(np.argmax(counts))]
         self._one: ActionMap = action_map(largest, bool(self._cfg["act_scale"]))
@@ -169,7 +175,7 @@ class ParallelAgentsEnv(BaseEnv):
     def _differ(self, how: str) -> ConfigError:
         return ConfigError(
             f"the agents of {self!r} {how}, but they share one network; set env.pad_agents = True "
-            "to fill up the shorter ones (discrete actions only)"
+            "to fill up the shorter ones"
         )
 
     # --- episodes ------------------------------------------------------------------------------
@@ -212,7 +218,7 @@ class ParallelAgentsEnv(BaseEnv):
 
     def _refuse_the_dead(self, action: np.ndarray) -> None:
         """Who can see that it is dead has to take the one action that is left."""
-        if self._n_action is None or self._cfg["agent_obs_only"]:
+        if self._n_action is None or self._cfg["agent_obs_only"] or self._alive.all():
             return
         acting = np.flatnonzero((self._alive == 0) & (action.reshape(-1) != 0))
         if len(acting):
@@ -245,6 +251,7 @@ class ParallelAgentsEnv(BaseEnv):
         self._running = False
         returned = self._returns.mean() if self._cfg["reward"] == "mean" else self._returns.sum()
         info: dict[str, Any] = {"eval_episode_return": float(returned)}
+        info |= {f"{AGENT_RETURN}{i}": value for i, value in enumerate(self._returns.tolist())}
         return True, {**info, "truncated": True} if truncated else info
 
     def _given(self, reward: np.ndarray) -> Any:

@@ -11,11 +11,14 @@ from typing import Any, ClassVar
 
 from ding.envs.packages import env_module, missing_package
 from ding.envs.parallel_agents import ParallelAgentsEnv
+from ding.envs.simple_spread import SimpleSpread
 from ding.utils.errors import ConfigError, DingError, nearest
 
 _EXTRA = "pettingzoo"
 _MPE = "mpe"
 _SPREAD = "simple_spread"
+_FAST_KNOWS = {"N", "local_ratio", "max_cycles", "continuous_actions"}
+"""Arguments of simple_spread that our own version has."""
 
 
 class PettingZooEnv(ParallelAgentsEnv):
@@ -33,6 +36,8 @@ class PettingZooEnv(ParallelAgentsEnv):
         "max_cycles": 25,
         # Actions are numbers instead of choices.
         "continuous_actions": False,
+        # simple_spread: our own NumPy version of it, which gives the same numbers in less time.
+        "fast": True,
         # Further arguments of the env.
         "env_kwargs": {},
     }
@@ -56,16 +61,24 @@ class PettingZooEnv(ParallelAgentsEnv):
         if self._factory is not None:
             return super()._new_env()
         module = self._module()
+        arguments = self._arguments(module)
+        if self._is_spread and self._cfg["fast"] and set(arguments) <= _FAST_KNOWS:
+            return SimpleSpread(**arguments)
         make = getattr(module, "parallel_env", None) or module.env
-        return make(**self._arguments(module))
+        return make(**arguments)
+
+    @property
+    def _is_spread(self) -> bool:
+        name = str(self._cfg["env_id"]).rpartition("_v")[0]
+        return self._cfg["env_family"] == _MPE and name == _SPREAD
 
     def _own_state(self, env: Any) -> Any:
         # That of MPE is what all agents see, computed once more.
         return None if self._cfg["env_family"] == _MPE else super()._own_state(env)
 
     def _ally_features(self, env: Any) -> Any:
-        given, name = super()._ally_features(env), str(self._cfg["env_id"]).rpartition("_v")[0]
-        if given is not None or self._cfg["env_family"] != _MPE or name != _SPREAD:
+        given = super()._ally_features(env)
+        if given is not None or not self._is_spread:
             return given
         # Own velocity and place, the landmarks, then where the others are and what they say.
         count = len(env.possible_agents)

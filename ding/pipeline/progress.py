@@ -30,11 +30,12 @@ class Progress:
         self._every = _TERMINAL_SECONDS if self._live else _PLAIN_SECONDS
         self._return: float | None = None
         self._best: float | None = None
+        self._won: float | None = None
         self._started = self._shown = time.monotonic()
         self._base: tuple[float, int, int] | None = None
 
-    def evaluated(self, mean: float, best: float) -> None:
-        self._return, self._best = mean, best
+    def evaluated(self, mean: float, best: float, win_rate: float | None = None) -> None:
+        self._return, self._best, self._won = mean, best, win_rate
         # Without a terminal a return is news enough for a line, but not more often than this.
         if not self._live:
             self._shown = min(self._shown, time.monotonic() - self._every + 2.0)
@@ -54,6 +55,7 @@ class Progress:
         returns = ""
         if self._return is not None and self._best is not None:
             returns = f"return {self._return:.1f} (best {self._best:.1f})"
+            returns += "" if self._won is None else f", win rate {self._won:.2f}"
         speed = f"{(env_step - self._base[1]) / seconds:,.0f} steps/s"
         left = self._time_left(seconds, env_step, train_iter)
         steps, updates = self._limits.env_step, self._limits.train_iter

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ding import __version__
+from ding.worker.episode_returns import WIN_RATE, agent_means, besides_return
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,7 @@ class Outcome:
             "train_iter": self.train_iter,
             "eval_value": self.history[-1]["reward_mean"] if self.history else None,
             "eval_value_raw": self.returns,
+            **self._besides_return(),
             "best_value": self.best,
             "stop_value": self.stop_value,
             "seconds": round(self.seconds, 3),
@@ -63,6 +65,13 @@ class Outcome:
             tell(self._summary())
         return result
 
+    def _besides_return(self) -> dict[str, Any]:
+        """Win rate and mean return of each agent, as far as the last evaluation has them."""
+        last = self.history[-1] if self.history else {}
+        won = {WIN_RATE: last[WIN_RATE]} if WIN_RATE in last else {}
+        agents = agent_means(last)
+        return {**won, "eval_value_agents": agents} if agents else won
+
     def _summary(self) -> str:
         if self.interrupted:
             return (
@@ -74,8 +83,10 @@ class Outcome:
             verdict = f"reached the goal of {goal:g}"
         else:
             verdict = f"did not reach {goal:g}" if is_goal(goal) else "finished"
+        last = self.history[-1]
         return (
-            f"{verdict}: return {self.history[-1]['reward_mean']:.1f} (best {self.best:.1f}) after "
+            f"{verdict}: return {last['reward_mean']:.1f} (best {self.best:.1f})"
+            f"{besides_return(last)} after "
             f"{self.env_step:,} env steps, {self.train_iter:,} updates, {self.seconds:.1f} s\n"
             f"results in {self.directory}: curve.png, result.json, ckpt/ckpt_best.pth.tar, log/"
         )
@@ -107,16 +118,40 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def draw_curves(
-    path: Path, curves: Mapping[str, Sequence[Mapping[str, float]]], goal: float | None, title: str
-) -> None:
-    """Return against env steps, one line per run, with the goal as a dashed line."""
+_Curves = Mapping[str, Sequence[Mapping[str, float]]]
+
+
+def draw_curves(path: Path, curves: _Curves, goal: float | None, title: str) -> None:
+    """Return against env steps, one line per run, with the goal as a dashed line.
+
+    Below it, where evaluations have them, the win rate and the returns of the agents.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4), dpi=120)
+    points = [point for curve in curves.values() for point in curve]
+    more = [_draw_win_rates] if any(WIN_RATE in point for point in points) else []
+    more += [_draw_agents] if any(map(agent_means, points)) else []
+    rows = 1 + len(more)
+    figure, panels = plt.subplots(
+        rows, figsize=(7, 1 + 3 * rows), dpi=120, sharex=True, squeeze=False
+    )
+    _draw_returns(panels[0, 0], curves, goal)
+    for axes, draw in zip(panels[1:, 0], more, strict=True):
+        draw(axes, curves)
+    panels[0, 0].set_title(title)
+    panels[-1, 0].set_xlabel("env steps")
+    for axes in panels[:, 0]:
+        axes.grid(alpha=0.3)
+        axes.legend()
+    figure.tight_layout()
+    figure.savefig(path)
+    plt.close(figure)
+
+
+def _draw_returns(axes: Any, curves: _Curves, goal: float | None) -> None:
     for label, curve in curves.items():
         steps = np.array([point["envstep"] for point in curve])
         mean = np.array([point["reward_mean"] for point in curve])
@@ -125,12 +160,28 @@ def draw_curves(
         axes.fill_between(steps, mean - std, mean + std, alpha=0.15, color=line.get_color())
     if goal is not None and is_goal(goal):
         axes.axhline(goal, color="0.4", linestyle="--", linewidth=1, label=f"goal {goal:g}")
-    axes.set(xlabel="env steps", ylabel="return of evaluation episodes", title=title)
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(path)
-    plt.close(figure)
+    axes.set_ylabel("return of evaluation episodes")
+
+
+def _draw_win_rates(axes: Any, curves: _Curves) -> None:
+    for label, curve in curves.items():
+        won = [(point["envstep"], point[WIN_RATE]) for point in curve if WIN_RATE in point]
+        if won:
+            axes.plot(*zip(*won, strict=True), label=label, linewidth=1.6)
+    axes.set(ylabel="win rate", ylim=(-0.03, 1.03))
+
+
+def _draw_agents(axes: Any, curves: _Curves) -> None:
+    """A colour for each agent; runs share it."""
+    seen: set[int] = set()
+    for curve in curves.values():
+        told = [(point["envstep"], agent_means(point)) for point in curve if agent_means(point)]
+        for k in range(len(told[0][1]) if told else 0):
+            label = None if k in seen else f"agent {k}"
+            steps, means = zip(*[(step, means[k]) for step, means in told], strict=True)
+            axes.plot(steps, means, label=label, linewidth=1.2, color=f"C{k % 10}")
+            seen.add(k)
+    axes.set_ylabel("return by agent")
 
 
 def is_goal(stop_value: float) -> bool:

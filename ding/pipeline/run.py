@@ -36,6 +36,7 @@ from ding.utils.errors import ConfigError, DingError
 from ding.utils.limits import Limits
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
+from ding.worker.episode_returns import WIN_RATE
 
 ConfigLike = str | Path | Sequence[Mapping[str, Any]]
 
@@ -210,7 +211,8 @@ class Run:
         self._returns = list(result.reward)
         if np.mean(result.reward) >= self.evaluator.best:
             self.parts.save("best")
-        self.progress.evaluated(float(np.mean(result.reward)), self.evaluator.best)
+        won = self.evaluator.history[-1].get(WIN_RATE)
+        self.progress.evaluated(float(np.mean(result.reward)), self.evaluator.best, won)
         self.callbacks.call("evaluation", result.reward)
 
     def learn(self, collected: Collected) -> None:

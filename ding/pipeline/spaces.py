@@ -40,7 +40,7 @@ def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
     model = policy_cfg["model"]
     env = one_seat(env)
     action_space = env.action_space
-    _check_kind(policy_cfg, action_space)
+    check_kind(policy_cfg, action_space)
     if _is_masked(env.observation_space):
         _check_mask(policy_cfg, action_space)
     _fit_shapes(model, "policy.model", env, names=_names_of(policy_cfg))
@@ -223,7 +223,8 @@ def action_kind(space: gym.Space) -> str:
     return "hybrid" if is_hybrid else type(space).__name__
 
 
-def _check_kind(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
+def check_kind(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
+    """Refuse actions that the policy is not for."""
     kind, name = action_kind(space), policy_cfg["type"]
     known = get_policy_cls(policy_cfg).action_kinds
     if known is not None and kind not in known:
@@ -266,9 +267,14 @@ def _check_mask(policy_cfg: Mapping[str, Any], space: gym.Space) -> None:
 
 
 def _instead(kind: str, masked: bool = False, like: str = "") -> str:
-    """The tail of an error message: a policy that could act there, a relative if there is one."""
-    relatives = [name for name in POLICY_REGISTRY.query() if like in name.split("_")]
-    for name in (*relatives, *_USUAL, *POLICY_REGISTRY.query()):
+    """The tail of an error message: a policy that could act there, a relative if there is one.
+
+    Relatives of 'sac' are 'discrete_sac', and 'masac' for several agents.
+    """
+    own = like.rpartition("_")[2]
+    words = {own, f"ma{own}", own.removeprefix("ma"), own.removeprefix("i")}
+    relatives = [name for name in POLICY_REGISTRY.query() if words & set(name.split("_"))]
+    for name in (*sorted(relatives, key=len), *_USUAL, *POLICY_REGISTRY.query()):
         cls = POLICY_REGISTRY.get(name)
         acts = kind in (getattr(cls, "action_kinds", None) or ())
         masks = getattr(cls, "keeps_to_masks", None) and kind in _MASKABLE

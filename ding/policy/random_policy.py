@@ -10,6 +10,7 @@ import numpy as np
 
 from ding.envs.agents import AgentsSpace
 from ding.policy.acting import random_allowed
+from ding.policy.agents import check_masks
 from ding.policy.modes import CollectMode
 from ding.utils.batch import ByEnv, stack, stacked_of
 from ding.utils.seed import new_generator
@@ -34,6 +35,8 @@ class PolicyFactory:
         def forward(data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
             assert action_space is not None
             env_id, obs = stacked_of(data)
+            if isinstance(action_space, AgentsSpace):
+                check_masks(env_id, obs)
             return ByEnv(env_id, {"action": random_actions(action_space, len(env_id), rng, obs)})
 
         return policy._replace(forward=forward)

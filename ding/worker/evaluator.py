@@ -11,7 +11,7 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
-from ding.envs.agents import AgentsSpace
+from ding.envs.agents import AGENT_RETURN, AgentsSpace
 from ding.envs.base_env import VecStep
 from ding.envs.manager.slot import evaluation_seeds
 from ding.utils.batch import ByEnv, stacked_of
@@ -26,25 +26,12 @@ from ding.worker.collector.waiting_envs import (
     check_answered,
     only_active,
 )
+from ding.worker.episode_returns import EpisodeReturns
 
 # Seconds until a manager whose envs step out of turn is looked at again.
 _PATIENCE = 0.1
 
-AGENT_RETURN = "return_agent_"
-"""Beginning of the names under which the returns of single agents are reported."""
-
 STOP_METRICS = ("return", "win_rate", "unit_step_reward")
-
-
-class EpisodeReturns(list[float]):
-    """Returns of the episodes; by name, lists of what else was recorded of each."""
-
-    def __init__(self, columns: Mapping[str, list[float]]) -> None:
-        super().__init__(columns["eval_episode_return"])
-        self._columns = dict(columns)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._columns[index] if isinstance(index, str) else super().__getitem__(index)
 
 
 class EvalResult(NamedTuple):
@@ -157,7 +144,7 @@ class BaseSerialEvaluator:
         self._seed: int | None = None
         self.best = -math.inf
         self.history: list[dict[str, float]] = []
-        """One entry per evaluation: train_iter, envstep, mean, std, min, max."""
+        """One entry per evaluation: train_iter, envstep, and `EpisodeReturns.summary()`."""
         self._env: Any = None
         self._policy: Any = None
         self.reset(policy, env)
@@ -212,35 +199,33 @@ class BaseSerialEvaluator:
         n_episode = self._cfg.n_episode if n_episode is None else n_episode
         if n_episode is None:
             raise RuntimeError("how many episodes? pass n_episode, or set env.n_evaluator_episode")
-        returns, infos = self._episodes(n_episode, policy_kwargs or {})
-        mean = float(np.mean(returns))
-        self._record(returns, infos, train_iter, envstep)
+        returns = self._episodes(n_episode, policy_kwargs or {})
+        self._record(returns, train_iter, envstep)
+        self._note_best(returns.mean_return, save_ckpt_fn)
+        stop = self._reached(returns) and train_iter != 0
+        if stop and self._cfg.confirm_stop and self._seed is not None:
+            returns = self._from_other_starts(n_episode, train_iter, policy_kwargs or {})
+            stop = self._reached(returns)
+            again = f"{returns.mean_return:.6g} over as many episodes from other starts"
+            self._log.info(f"stop value {'confirmed' if stop else 'not confirmed'}: {again}")
+        return EvalResult(stop, returns)
+
+    def _note_best(self, mean: float, save_ckpt_fn: Callable[[str], Any] | None) -> None:
         if mean > self.best:
             self.best = mean
             if save_ckpt_fn is not None:
                 save_ckpt_fn("ckpt_best.pth.tar")
-        stop = self._reached(returns, infos) and train_iter != 0
-        if stop and self._cfg.confirm_stop and self._seed is not None:
-            returns, infos = self._from_other_starts(n_episode, train_iter, policy_kwargs or {})
-            stop = self._reached(returns, infos)
-            again = f"{np.mean(returns):.6g} over as many episodes from other starts"
-            self._log.info(f"stop value {'confirmed' if stop else 'not confirmed'}: {again}")
-        columns = {key: [info[key] for info in infos] for key in ("length", *_shared(infos))}
-        return EvalResult(stop, EpisodeReturns({"eval_episode_return": returns, **columns}))
 
-    def _episodes(
-        self, n_episode: int, policy_kwargs: Mapping[str, Any]
-    ) -> tuple[list[float], list[dict[str, Any]]]:
-        """Returns and last infos."""
+    def _episodes(self, n_episode: int, policy_kwargs: Mapping[str, Any]) -> EpisodeReturns:
         monitor = VectorEvalMonitor(self._env.env_num, n_episode)
         self.reset_env()
         self._policy.reset()
         self._play(monitor, policy_kwargs)
-        return monitor.get_episode_return(), monitor.get_episode_info()
+        return EpisodeReturns(monitor.get_episode_return(), monitor.get_episode_info())
 
     def _from_other_starts(
         self, n_episode: int, train_iter: int, policy_kwargs: Mapping[str, Any]
-    ) -> tuple[list[float], list[dict[str, Any]]]:
+    ) -> EpisodeReturns:
         """The same from starts that no evaluation has seen: the usual ones were selected by."""
         assert self._seed is not None
         others = evaluation_seeds(self._seed, self._env.env_num, again=train_iter + 1)
@@ -250,8 +235,8 @@ class BaseSerialEvaluator:
         finally:
             self.seed(self._seed)
 
-    def _reached(self, returns: list[float], infos: list[dict[str, Any]]) -> bool:
-        score, stop_value = self._score(float(np.mean(returns)), infos), self._cfg.stop_value
+    def _reached(self, returns: EpisodeReturns) -> bool:
+        score, stop_value = self._score(returns), self._cfg.stop_value
         return stop_value is not None and score >= stop_value
 
     def _play(self, monitor: VectorEvalMonitor, policy_kwargs: Mapping[str, Any]) -> None:
@@ -300,31 +285,20 @@ class BaseSerialEvaluator:
         env_id, output = stacked_of(self._policy.forward(obs, **policy_kwargs))
         return ByEnv(env_id, output["action"])
 
-    def _score(self, mean: float, infos: list[dict[str, Any]]) -> float:
+    def _score(self, returns: EpisodeReturns) -> float:
+        """What is compared with the stop value."""
         if self._cfg.stop_metric == "win_rate":
-            if not all("win" in info for info in infos):
+            if returns.win_rate is None:
                 raise ConfigError(
                     "stop_metric = 'win_rate' needs 'win' in the last info of episodes"
                 )
-            return float(np.mean([bool(info["win"]) for info in infos]))
+            return returns.win_rate
         if self._cfg.stop_metric == "unit_step_reward":
-            return mean / float(np.mean([info["length"] for info in infos]))
-        return mean
+            return returns.mean_return / float(np.mean(returns["length"]))
+        return returns.mean_return
 
-    def _record(
-        self, returns: list[float], infos: list[dict[str, Any]], train_iter: int, envstep: int
-    ) -> None:
-        values = {
-            "reward_mean": float(np.mean(returns)),
-            "reward_std": float(np.std(returns)),
-            "reward_max": float(np.max(returns)),
-            "reward_min": float(np.min(returns)),
-            "avg_episode_length": float(np.mean([info["length"] for info in infos])),
-        }
-        for name in sorted(key for key in _shared(infos) if key.startswith(AGENT_RETURN)):
-            values[f"reward_mean{name.removeprefix('return')}"] = float(
-                np.mean([info[name] for info in infos])
-            )
+    def _record(self, returns: EpisodeReturns, train_iter: int, envstep: int) -> None:
+        values = returns.summary()
         self.history.append({"train_iter": train_iter, "envstep": envstep, **values})
         counts = {"train_iter": train_iter, "envstep": envstep, "episodes": len(returns)}
         self._log.info(f"evaluation\n{table(counts | values)}")
@@ -360,12 +334,6 @@ class BaseSerialEvaluator:
 def evaluation_due(train_iter: int, last_iter: int, freq: int) -> bool:
     """Whether `freq` updates have passed since the last evaluation; below 0: there was none."""
     return last_iter < 0 or train_iter - last_iter >= freq
-
-
-def _shared(infos: list[dict[str, Any]]) -> list[str]:
-    """Numbers that the env reported with the end of every episode."""
-    keys = set.intersection(*(set(info) for info in infos)) - {"length", "eval_episode_return"}
-    return sorted(k for k in keys if isinstance(infos[0][k], (bool, int, float, np.number)))
 
 
 def create_serial_evaluator(cfg: Mapping[str, Any], **kwargs: Any) -> BaseSerialEvaluator:

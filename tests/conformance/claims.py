@@ -35,6 +35,8 @@ class Claim:
     """Needs the steps of an expert."""
     alone: bool = False
     """Needs to see agents without their allies."""
+    own_rewards: bool = False
+    """Every agent learns from its own rewards, if there are any, not from those of the team."""
     env_wrapper: tuple[str, ...] = ()
     """Wrappers that its envs need."""
 
@@ -44,10 +46,13 @@ _CONTINUOUS = Claim(actions=("continuous",))
 _HYBRID = Claim(actions=("hybrid",), masks=True)
 _AGENTS = Claim(actions=("discrete_agents",), observations=("vector",), masks=True, recurrent=True)
 _ANY_AGENTS = Claim(
-    actions=("discrete_agents", "continuous_agents"), observations=("vector",), masks=True
+    actions=("discrete_agents", "continuous_agents"),
+    observations=("vector",),
+    masks=True,
+    own_rewards=True,
 )
-_DISCRETE_AGENTS = Claim(actions=("discrete_agents",), observations=("vector",), masks=True)
-_CONTINUOUS_AGENTS = Claim(actions=("continuous_agents",), observations=("vector",))
+_DISCRETE_AGENTS = replace(_ANY_AGENTS, actions=("discrete_agents",))
+_CONTINUOUS_AGENTS = replace(_ANY_AGENTS, actions=("continuous_agents",), masks=False)
 _OF_ONE = ("discrete", "multi_discrete", "continuous", "hybrid")
 _UNTYPED = ("discrete", "multi_discrete", "continuous")
 
@@ -90,7 +95,7 @@ CLAIMS: dict[str, Claim] = {
     "paddpg": _HYBRID,
     "mappo": _ANY_AGENTS,
     "ippo": _ANY_AGENTS,
-    "happo": _ANY_AGENTS,
+    "happo": replace(_ANY_AGENTS, own_rewards=False),
     "coma": _DISCRETE_AGENTS,
     "masac": _DISCRETE_AGENTS,
     "continuous_masac": _CONTINUOUS_AGENTS,
@@ -102,8 +107,9 @@ CLAIMS: dict[str, Claim] = {
     "qtran": _AGENTS,
     "collaq": replace(_AGENTS, alone=True),
     "vdn": _AGENTS,
-    "idqn": _AGENTS,
+    "idqn": replace(_AGENTS, own_rewards=True),
 }
+OF_AGENTS = [name for name, claim in CLAIMS.items() if "_agents" in claim.actions[0]]
 
 
 class Cell(NamedTuple):

@@ -8,7 +8,15 @@ from .claims import ACTIONS, CLAIMS, OBSERVATIONS, Claim
 
 PAGE = Path(__file__).parents[2] / "docs" / "algorithms.md"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
-_COLUMNS = ("algorithm", *OBSERVATIONS, *ACTIONS, "action mask", "recurrent", "bootstraps")
+_COLUMNS = (
+    "algorithm",
+    *OBSERVATIONS,
+    *ACTIONS,
+    "action mask",
+    "recurrent",
+    "bootstraps",
+    "own rewards",
+)
 _YES = "✓"
 
 
@@ -23,7 +31,7 @@ def _marks(claim: Claim) -> list[str]:
     claimed = [
         *(kind in claim.observations for kind in OBSERVATIONS),
         *(kind in claim.actions for kind in ACTIONS),
-        *(claim.masks, claim.recurrent, claim.bootstraps),
+        *(claim.masks, claim.recurrent, claim.bootstraps, claim.own_rewards),
     ]
     return [_YES if yes else "" for yes in claimed]
 

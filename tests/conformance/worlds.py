@@ -69,7 +69,7 @@ class World(gym.Env[Any, Any]):
         self._observation, self._masked = observation, masked
         self._end, self._shift = cfg["end"], cfg["shift"]
         self._dies, self._dead_shift = cfg["dies"], cfg["dead_shift"]
-        self._each = cfg["each"]
+        self._each, self._reversed = cfg["each"], cfg["reversed"]
         self._alone = cfg["alone"] and self._of_agents
         if self._alone:
             self.observation_space = spaces.Dict({**self.observation_space, **_ALONE})
@@ -96,7 +96,8 @@ class World(gym.Env[Any, Any]):
         reward = 0.1 * (float(self.np_random.normal()) + _worth(action))
         self._left -= 1
         over = self._left == 0
-        info = {"each": (reward * (1 + np.arange(N_AGENT)) * self._alive()).astype(np.float32)}
+        parts = np.arange(1, 1 + N_AGENT)[:: -1 if self._reversed else 1]
+        info = {"each": (reward * parts * self._alive()).astype(np.float32)}
         ends = over and self._terminates, over and not self._terminates
         return self._seen(), reward, *ends, info if self._each else {}
 
@@ -164,10 +165,12 @@ class WorldEnv(DingEnvWrapper):
         "end": "either",
         # Added to the last observation of every episode.
         "shift": 0.0,
-        # Of agents: whether one dies, what is added to what it sees then, and rewards of each.
+        # Of agents: whether one dies, what is added to what it sees then, and rewards of each:
+        # the second gets twice what the first gets, or half of it.
         "dies": False,
         "dead_shift": 0.0,
         "each": False,
+        "reversed": False,
         # Of agents: what they see without their allies, the last number.
         "alone": False,
     }

@@ -91,7 +91,8 @@ def test_the_dead_see_nothing_do_nothing_and_get_nothing() -> None:
     assert steps[1].obs["action_mask"].tolist() == [[1, 1, 1], [1, 0, 0], [1, 1, 1]]
     assert [sorted(a) for a in game.got] == [["a", "b", "c"]] * 2 + [["a", "c"]] * 2
     assert [s.done for s in steps] == [False, False, False, True]
-    assert steps[3].info == {"eval_episode_return": 4 + 20 + 400, "truncated": True}
+    told = {"return_agent_0": 4, "return_agent_1": 20, "return_agent_2": 400}
+    assert steps[3].info == {"eval_episode_return": 424, **told, "truncated": True}
 
 
 def test_an_agent_that_acts_after_its_death_is_an_error() -> None:

@@ -89,7 +89,8 @@ def test_who_is_out_is_dead_and_a_limit_is_no_end() -> None:
     assert [s.reward for s in steps] == [6, 6, 2, 4]
     assert steps[1].obs["agent_state"][2].tolist() == [2, 1], "the dead has no turn"
     last = env.step(np.array([0, 0, 1]))
-    assert last.done and last.info == {"eval_episode_return": 20, "truncated": True}
+    told = {"return_agent_0": 8, "return_agent_1": 4, "return_agent_2": 8}
+    assert last.done and last.info == {"eval_episode_return": 20, **told, "truncated": True}
     assert last.obs["alive"].tolist() == [1, 0, 1]
     assert [who for who, said in game.said if said is not None] == ["a", "b", "c", "a", "c"]
 

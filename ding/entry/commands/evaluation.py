@@ -25,13 +25,29 @@ def add_options(p: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, say: Say) -> int:
     import numpy as np
 
-    from ding.agent import load
+    from ding.entry.evaluate import own_env_run
+    from ding.worker.episode_returns import besides_return
 
     if args.video_dir and not args.video:
         raise UsageError("--video-dir goes with --video N, the number of episodes to record")
     if args.video and args.video > args.episodes:
         raise UsageError(f"--video {args.video}: there are {args.episodes} episodes (--episodes N)")
     import_from_here()
+    own = own_env_run(Path(args.run))
+    if own is None:
+        say(summary_line(_of_agent(args, say)))
+        return 0
+    returns = _of_run(own, args, say)
+    say(summary_line(np.array(returns)) + besides_return(returns.summary(), 2))
+    return 0
+
+
+def _of_agent(args: argparse.Namespace, say: Say) -> Any:
+    """Returns of an agent in a Gymnasium env."""
+    import numpy as np
+
+    from ding.agent import load
+
     agent = load(args.run)
     n_video = args.video or 0
     returns = np.empty(args.episodes)
@@ -40,8 +56,18 @@ def run(args: argparse.Namespace, say: Say) -> int:
     if n_video < args.episodes:
         rest = args.episodes - n_video
         returns[n_video:] = agent.evaluate(episodes=rest, seed=args.seed + n_video)
-    say(summary_line(returns))
-    return 0
+    return returns
+
+
+def _of_run(own: Any, args: argparse.Namespace, say: Say) -> Any:
+    """Returns in the env of the run itself."""
+    if not args.video:
+        return own.evaluate(args.episodes, args.seed)
+    directory = _video_dir(args)
+    returns = own.evaluate(args.video, args.seed, directory)
+    say(f"{args.video} videos in {directory}")
+    rest = args.episodes - args.video
+    return returns.joined(own.evaluate(rest, args.seed + args.video)) if rest else returns
 
 
 def summary_line(returns: Any) -> str:
@@ -57,9 +83,7 @@ def summary_line(returns: Any) -> str:
 def _recorded(agent: Any, args: argparse.Namespace, say: Say) -> Any:
     from ding.agent.play import play_episodes
 
-    place = Path(args.run)
-    directory = Path(args.video_dir) if args.video_dir else _videos_of(place)
-    check_can_write(directory, "--video-dir")
+    directory = _video_dir(args)
     env = agent.card.make_env("rgb_array")
     try:
         returns = play_episodes(agent, env, args.video, args.seed, video=directory)
@@ -67,6 +91,12 @@ def _recorded(agent: Any, args: argparse.Namespace, say: Say) -> Any:
         env.close()
     say(f"{args.video} videos in {directory}")
     return returns
+
+
+def _video_dir(args: argparse.Namespace) -> Path:
+    directory = Path(args.video_dir) if args.video_dir else _videos_of(Path(args.run))
+    check_can_write(directory, "--video-dir")
+    return directory
 
 
 def _videos_of(place: Path) -> Path:

@@ -6,9 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any
 
 from ding.entry.commands.options import cut, import_from_here, terminal_width
@@ -84,9 +82,9 @@ def first_line(cls: Any) -> str:
 def _envs() -> list[tuple[str, ...]]:
     import gymnasium as gym
 
-    from ding.entry.predefined import ZOO
+    from ding.entry.predefined import ZOO, policies_of
 
-    zoo = [(name, "zoo", ", ".join(_policies_of(name))) for name in sorted(ZOO)]
+    zoo = [(name, "zoo", ", ".join(policies_of(name))) for name in sorted(ZOO)]
     ids = [(name, "gymnasium", _limit(spec)) for name, spec in sorted(gym.registry.items())]
     return [*zoo, *ids]
 
@@ -101,28 +99,13 @@ def _limit(spec: Any) -> str:
 
 
 def _configs() -> list[tuple[str, ...]]:
-    from ding.entry.predefined import ZOO
+    from ding.entry.predefined import ZOO, policies_of
 
     return [
         (name, policy, f"ding train {name} {policy}")
         for name in sorted(ZOO)
-        for policy in _policies_of(name)
+        for policy in policies_of(name)
     ]
-
-
-def _policies_of(env: str) -> list[str]:
-    """Policies that the zoo has a config for."""
-    from ding.entry.predefined import ZOO
-
-    package = import_module(ZOO[env])
-    others = [name for name in ZOO if name.startswith(f"{env}_")]
-    found = []
-    for module in iter_modules(package.__path__):
-        policy = module.name.removeprefix(f"{env}_").removesuffix("_config")
-        is_own = module.name == f"{env}_{policy}_config"
-        if is_own and not any(module.name.startswith(f"{other}_") for other in others):
-            found.append(policy)
-    return sorted(found)
 
 
 def _runs() -> list[tuple[str, ...]]:

@@ -19,6 +19,7 @@ def add_options(p: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, say: Say) -> int:
     from ding.pipeline.report import draw_curves
+    from ding.worker.episode_returns import besides_return
 
     found = {path: _result(path) for name in args.runs for path in _runs_at(Path(name))}
     results = {path: result for path, result in found.items() if result["curve"]}
@@ -31,8 +32,8 @@ def run(args: argparse.Namespace, say: Say) -> int:
     for path, result in results.items():
         last = result["curve"][-1]
         say(
-            f"{path}: return {last['reward_mean']:.1f} (best {result['best_value']:.1f}) after "
-            f"{result['env_step']:,} env steps"
+            f"{path}: return {last['reward_mean']:.1f} (best {result['best_value']:.1f})"
+            f"{besides_return(last)} after {result['env_step']:,} env steps"
         )
     say(f"drawn in {file}")
     return 0

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ding.policy.needs import attribute_of
 from ding.utils.errors import ConfigError
 from ding.worker.battle.games import Game, Table, check_game
 from ding.worker.battle.match import Match
 from ding.worker.battle.opponents import RANDOM, opponent_of
-from ding.worker.evaluator import BaseSerialEvaluator, EpisodeReturns, EvalResult
+from ding.worker.episode_returns import EpisodeReturns
+from ding.worker.evaluator import BaseSerialEvaluator, EvalResult
 
 _SELF = "main"
 RESULTS = ("wins", "draws", "losses")
@@ -63,20 +62,12 @@ class BattleEvaluator(BaseSerialEvaluator):
         if n_episode is None:
             raise RuntimeError("how many games? pass n_episode, or set env.n_evaluator_episode")
         games = self.play(n_episode)
-        returns = [game.returns[game.seats.index(_SELF)] for game in games]
-        infos = [self._info(game) for game in games]
-        mean = float(np.mean(returns))
-        self._record(returns, infos, train_iter, envstep)
+        won = [game.returns[game.seats.index(_SELF)] for game in games]
+        returns = EpisodeReturns(won, [self._info(game) for game in games])
+        self._record(returns, train_iter, envstep)
         self.history[-1].update(tally(games, self._against))
-        if mean > self.best:
-            self.best = mean
-            if save_ckpt_fn is not None:
-                save_ckpt_fn("ckpt_best.pth.tar")
-        stop_value = self._cfg.stop_value
-        score = self._score(mean, infos)
-        stop = stop_value is not None and score >= stop_value and train_iter != 0
-        columns = {key: [info[key] for info in infos] for key in ("length", "win")}
-        return EvalResult(stop, EpisodeReturns({"eval_episode_return": returns, **columns}))
+        self._note_best(returns.mean_return, save_ckpt_fn)
+        return EvalResult(self._reached(returns) and train_iter != 0, returns)
 
     def _info(self, game: Game) -> dict[str, Any]:
         own = game.seats.index(_SELF)
