@@ -17,8 +17,8 @@ from torch import nn
 from ding.config import compile_config, read_config_with_system
 from ding.config.compile import save_compiled
 from ding.config.tree import plain_dict
-from ding.envs import get_vec_env_setting, manager_of
-from ding.pipeline.assemble import EnvSetting, assemble
+from ding.envs import manager_of
+from ding.pipeline.assemble import EnvSetting, assemble, env_setting_of
 from ding.pipeline.batches import ReplayBatches
 from ding.pipeline.budget import budget_advice, check_budget, no_update
 from ding.pipeline.callbacks import Callbacks
@@ -28,10 +28,11 @@ from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress
 from ding.pipeline.report import Outcome
 from ding.pipeline.source import Collected, CollectorSource
-from ding.pipeline.spaces import advice, fit_model_to_env, fit_reward_model_to_env
+from ding.pipeline.spaces import advice, fit_model_to_env, fit_reward_model_to_env, outside
 from ding.pipeline.state import StateKeeper, check_same_config, discard, find_run, load_state
 from ding.policy import Policy, create_policy
 from ding.policy.user_model import fitted_model
+from ding.utils.batch import columns_of
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.limits import Limits
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
@@ -88,6 +89,7 @@ class Run:
         self.stop = False
         self.ended = False
         """A callback has ended the run."""
+        self._told_bounds = False
         self._returns: list[float] = []
         self._seconds, self._started = 0.0, time.monotonic()
         self._last_saved = time.monotonic()
@@ -119,8 +121,7 @@ class Run:
 
     def _fit(self, env: Any, model: nn.Module | None) -> Any:
         """Make config and model fit the env, refuse what can't work; returns the model."""
-        if model is None and "type" not in self.cfg.policy.model:
-            fit_model_to_env(self.cfg.policy, env)
+        fit_model_to_env(self.cfg.policy, env, model)
         fit_reward_model_to_env(self.cfg, env)
         check_budget(self.cfg.policy, self.limits)
         return fitted_model(model, self.cfg.policy, env.observation_space, env.action_space)
@@ -134,7 +135,7 @@ class Run:
     # --- putting together ----------------------------------------------------------------------
 
     def _make_envs(self, setting: EnvSetting | None, dynamic_seed: bool) -> tuple[Any, Any]:
-        env_fn, collector_cfg, evaluator_cfg = setting or get_vec_env_setting(self.cfg.env)
+        env_fn, collector_cfg, evaluator_cfg = env_setting_of(self.cfg, setting)
         managers = []
         for cfgs, dynamic in ((collector_cfg, dynamic_seed), (evaluator_cfg, False)):
             manager = manager_of(self.cfg.env.manager, env_fn, cfgs)
@@ -145,7 +146,7 @@ class Run:
 
     def one_evaluator_env(self) -> tuple[Any, Any]:
         """What makes an env of the evaluator's kind, and the config of one, in a list."""
-        env_fn, _, cfgs = self._env_setting or get_vec_env_setting(self.cfg.env)
+        env_fn, _, cfgs = env_setting_of(self.cfg, self._env_setting)
         return env_fn, list(cfgs or [])[:1]
 
     def _open_directory(self, resume: str | Path | bool) -> dict[str, Any] | None:
@@ -251,9 +252,23 @@ class Run:
     def learn(self, collected: Collected) -> None:
         """Update the policy on what the new samples give to learn from."""
         self.callbacks.deliver_episodes()
+        if self._is_new and not self.learner.train_iter:
+            self._warn_of_bounds(columns_of(collected.samples))
         batches = self.batches.after(collected.samples, self.collector.envstep, self.learner)
         self._learn_from(batches, [collected.statistics] if collected.statistics else [])
         self.callbacks.call("step")
+
+    def _warn_of_bounds(self, samples: Mapping[str, Any]) -> None:
+        """Say once that the env gives numbers outside the space that it declares."""
+        if self._told_bounds:
+            return
+        found = outside(samples.get("obs"), self.collector.observation_space, slack=1.0)
+        if found is not None:
+            self._told_bounds = True
+            self.progress.message(
+                f"an observation holds {found:g}, outside the env's observation_space: correct its "
+                "bounds (ding check ENV looks further)"
+            )
 
     def _learn_from(self, batches: Iterable[Any], statistics: Sequence[Any]) -> None:
         envstep, on_policy = self.collector.envstep, self.cfg.policy.on_policy
