@@ -156,6 +156,11 @@ def _check_platform(args: argparse.Namespace) -> None:
 def _check_parallel(args: argparse.Namespace) -> None:
     """In this mode -p is where to run, and not the policy."""
     platform, args.policy = args.platform or args.policy or "local", None
+    if platform in cli_dist.PLATFORMS[1:]:
+        raise DingError(
+            f"-m parallel -p {platform}: this mode runs on one machine; on several it is ding -m "
+            f"dist --module config -p {platform} -c FILE"
+        )
     if platform not in _PLATFORMS:
         raise DingError(
             f"-p {platform}: with -m parallel -p is the platform{nearest(platform, _PLATFORMS)}; "
@@ -184,6 +189,10 @@ def _configs(args: argparse.Namespace) -> list[Any]:
     system: Any = {}
     if args.config:
         main, create, system = read_config_with_system(args.config, required=False)
+        if args.mode not in ("parallel", "dist"):
+            from ding.entry.parallel_config import in_one_process
+
+            main, create = in_one_process(main, create, system)
     elif isinstance(args.resume, str) and not args.env:
         main, create = read_config(_config_of(args.resume))
     elif args.env and args.policy:

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from ding.config import compile_config, override
+from ding.entry.parallel_config import in_one_process
 from ding.envs import manager_of
 from ding.pipeline.assemble import EnvSetting, env_setting_of
 from ding.pipeline.run import ConfigLike, read_input
@@ -32,7 +33,7 @@ def prepared(
     most_envs: int | None = None,
 ) -> tuple[Any, Any, Policy]:
     """Config, launched env manager and policy."""
-    main, create, _ = read_input(input_cfg)
+    main, create = in_one_process(*read_input(input_cfg))
     main = override(main, {"seed": seed})  # that of the training says nothing about these episodes
     cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
     set_pkg_seed(seed, use_cuda=cfg.policy.cuda)
