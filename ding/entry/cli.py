@@ -145,11 +145,11 @@ def _check_platform(args: argparse.Namespace) -> None:
     if args.mode == "dist":
         cli_dist.check_options(args)
         return
-    if given := [name for name in cli_dist.OPTIONS if getattr(args, name) is not None]:
-        raise DingError(f"--{given[0].replace('_', '-')} takes effect with -m dist only")
     if args.mode == "parallel":
         _check_parallel(args)
-    elif args.platform:
+    if given := [name for name in cli_dist.OPTIONS if getattr(args, name) is not None]:
+        raise DingError(f"--{given[0].replace('_', '-')} takes effect with -m dist only")
+    if args.mode != "parallel" and args.platform:
         raise DingError("--platform takes effect with -m parallel and -m dist only")
 
 

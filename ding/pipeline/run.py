@@ -44,7 +44,7 @@ from ding.worker import (
     create_serial_evaluator,
 )
 
-ConfigLike = str | Path | Sequence[Mapping[str, Any]]
+ConfigLike = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
 _THREADS_FROM_FLOPS = 2e8
 
@@ -53,10 +53,12 @@ def read_input(input_cfg: ConfigLike) -> tuple[Any, Any, Any]:
     """main_config, create_config and system_config (empty if missing) of a path or of dicts."""
     if isinstance(input_cfg, (str, Path)):
         return read_config_with_system(input_cfg, required=False)
+    if isinstance(input_cfg, Mapping) and "type" in input_cfg.get("policy", {}):
+        return input_cfg, {}, {}  # it names its parts itself
     if not isinstance(input_cfg, (list, tuple)) or len(input_cfg) not in (2, 3):
         raise ConfigError(
-            "a pipeline takes the path of a config file or [main_config, create_config], in "
-            "parallel runs with a system_config as the third"
+            "a pipeline takes the path of a config file, [main_config, create_config] (in parallel "
+            "runs with a system_config as the third), or one config with its policy.type"
         )
     main, create, *system = input_cfg
     return main, create, system[0] if system else {}
