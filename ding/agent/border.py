@@ -7,7 +7,7 @@ only hands on the observations it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -29,10 +29,10 @@ from ding.envs.wrappers import (
     NoopResetWrapper,
     ObsPlusPrevActRewWrapper,
     create_env_wrapper,
+    wrapper_class,
 )
 from ding.utils.batch import first_leaf, stack, take, tree_map
 from ding.utils.errors import DingError
-from ding.utils.registry import ENV_WRAPPER_REGISTRY, class_of
 
 _OF_TIME = (NoopResetWrapper, MaxAndSkipWrapper, EpisodicLifeWrapper, FireResetWrapper)
 """Wrappers that step or reset the simulator by themselves."""
@@ -179,13 +179,6 @@ def _actions_of(chain: Any, action_space: Any) -> list[Callable[[Any], Any]]:
             f"{chain.action_space}, but is no gymnasium.ActionWrapper: write it as one"
         )
     return outward
-
-
-def wrapper_class(wrapper: Any) -> Any:
-    """The class or function that an entry of `env_wrapper` names."""
-    if isinstance(wrapper, str):
-        wrapper = {"type": wrapper}
-    return class_of(ENV_WRAPPER_REGISTRY, wrapper) if isinstance(wrapper, Mapping) else wrapper
 
 
 def split_wrappers(wrappers: Sequence[Any]) -> tuple[list[Any], list[Any]]:

@@ -141,6 +141,10 @@ def _card(header: Mapping[str, Any], trusted: bool) -> Card:
             raise NotPlainError(f"'{name}' is no wrapper class; if you know it, pass trusted=True")
         return found
 
+    for part in (header, header["env"] or {}):
+        for place in _wrapper_places(part):
+            named(place)
+
     fields: dict[str, Any] = {name: from_plain(header[name], named) for name in _PLAIN_FIELDS}
     fields |= {name: space_of(header[name]) for name in _SPACES}
     return Card(**fields)
@@ -164,6 +168,16 @@ def _modules(tree: Any) -> Iterator[str]:
             yield env_id.partition(":")[0]  # gymnasium.make imports what stands before the colon
         names: Iterable[str] = tree.get("import_names") or ()
         yield from [names] if isinstance(names, str) else names
+        yield from (place.partition(":")[0] for place in _wrapper_places(tree))
     for value in tree.values() if isinstance(tree, dict) else tree:
         if isinstance(value, (dict, list)):
             yield from _modules(value)
+
+
+def _wrapper_places(tree: Mapping[str, Any]) -> Iterator[str]:
+    """Wrappers of one level that are named by 'module:Class'."""
+    for key in ("env_wrapper", "time_wrappers", "wrappers"):
+        for wrapper in tree.get(key) or ():
+            kind = wrapper.get("type") if isinstance(wrapper, dict) else wrapper
+            if isinstance(kind, str) and ":" in kind:
+                yield kind

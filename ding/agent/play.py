@@ -92,6 +92,8 @@ def _episode(
             obs, reward, terminated, truncated, _ = env.step(action)
             total += float(reward)
             over = terminated or truncated
+        if recorder is not None:
+            recorder.add(env)  # how it ended
     finally:
         if recorder is not None:
             recorder.end_episode()

@@ -12,6 +12,7 @@ from typing import Any
 
 from ding.config.explain import CompiledConfig, compiled, origins_of
 from ding.config.files import config_text, save_config
+from ding.config.given_env import with_places
 from ding.config.layout import layout
 from ding.config.merge import Origin, merge, respelt
 from ding.config.parts import PLACES, checked_create_config, classes_of, refuse_parts_not_built
@@ -79,7 +80,7 @@ def compile_config(  # noqa: PLR0913  (the established signature)
         "replay_buffer": buffer,
         "reward_model": reward_model,
     }
-    main = _with_seed(plain_dict(deepcopy(cfg)), seed)
+    main = with_places(_with_seed(plain_dict(deepcopy(cfg)), seed))
     for given in (main, {"world_model": world_model}):
         refuse_parts_not_built(given)
     create = checked_create_config(create_cfg, main)

@@ -37,7 +37,7 @@ class PlainData:
         value = plain_scalar(value)
         if type(value) not in _ATOMS:
             kind = type(value).__name__
-            raise _error(path, f"cannot be saved: {short(value)} ({kind}); {_fix(value)}")
+            raise _error(path, f"cannot be saved: {short(value)} ({kind}); {_fix(value, path)}")
         return value
 
     def _key(self, key: Any, path: str) -> Any:
@@ -52,9 +52,11 @@ def _error(path: str, reason: str) -> ConfigError:
     return ConfigError(f"config key '{path[:200]}' {reason}")
 
 
-def _fix(value: Any) -> str:
+def _fix(value: Any, path: str) -> str:
     if not callable(value):
         return "use numbers, strings, lists and dicts"
+    if path.endswith("activation"):
+        return "name it by a string: relu, tanh, gelu, elu, silu, leaky_relu, sigmoid or identity"
     module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", "<>")
     like = "" if "<" in name else f", like '{module}:{name}'"
     return (

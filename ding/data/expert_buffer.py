@@ -27,7 +27,7 @@ class ExpertBuffer(IBuffer):
         buffer_cfg: Mapping[str, Any],
         more: Batch | None = None,
         at_least: int = 1,
-        exp_name: str = "default_experiment",
+        exp_name: str | None = None,
     ) -> None:
         """`more`: further columns; `at_least`: how many steps a draw may ask for."""
         steps = {**columns_of(demonstrations.steps()), **(more or {})}

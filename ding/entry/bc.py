@@ -18,7 +18,7 @@ from ding.policy.bc import BehaviourCloningPolicy
 from ding.policy.normaliser import ObsNormaliser
 from ding.utils.batch import Batch, Rows, take
 from ding.utils.errors import ConfigError
-from ding.utils.limits import Limits
+from ding.utils.limits import limits_of
 
 _BY_EPISODES = 10
 """From so many on whole episodes are held out: steps of one episode resemble each other."""
@@ -36,7 +36,7 @@ def serial_pipeline_bc(
 
     Without a path the config says it: `policy.collect.data_path`.
     """
-    limits = Limits(int(max_iter))
+    limits = limits_of(max_iter)
     with Run(input_cfg, seed, model=model, limits=limits, resume=resume) as run:
         clone(run, data_path)
     return run.policy, run.stop

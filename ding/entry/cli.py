@@ -145,17 +145,22 @@ def _check_platform(args: argparse.Namespace) -> None:
     if args.mode == "dist":
         cli_dist.check_options(args)
         return
-    if given := [name for name in cli_dist.OPTIONS if getattr(args, name) is not None]:
-        raise DingError(f"--{given[0].replace('_', '-')} takes effect with -m dist only")
     if args.mode == "parallel":
         _check_parallel(args)
-    elif args.platform:
+    if given := [name for name in cli_dist.OPTIONS if getattr(args, name) is not None]:
+        raise DingError(f"--{given[0].replace('_', '-')} takes effect with -m dist only")
+    if args.mode != "parallel" and args.platform:
         raise DingError("--platform takes effect with -m parallel and -m dist only")
 
 
 def _check_parallel(args: argparse.Namespace) -> None:
     """In this mode -p is where to run, and not the policy."""
     platform, args.policy = args.platform or args.policy or "local", None
+    if platform in cli_dist.PLATFORMS[1:]:
+        raise DingError(
+            f"-m parallel -p {platform}: this mode runs on one machine; on several it is ding -m "
+            f"dist --module config -p {platform} -c FILE"
+        )
     if platform not in _PLATFORMS:
         raise DingError(
             f"-p {platform}: with -m parallel -p is the platform{nearest(platform, _PLATFORMS)}; "
@@ -184,6 +189,10 @@ def _configs(args: argparse.Namespace) -> list[Any]:
     system: Any = {}
     if args.config:
         main, create, system = read_config_with_system(args.config, required=False)
+        if args.mode not in ("parallel", "dist"):
+            from ding.entry.parallel_config import in_one_process
+
+            main, create = in_one_process(main, create, system)
     elif isinstance(args.resume, str) and not args.env:
         main, create = read_config(_config_of(args.resume))
     elif args.env and args.policy:

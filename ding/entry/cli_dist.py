@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from ding.entry.host_list import expanded_hosts
 from ding.utils.errors import DingError, nearest
 
 PLATFORMS = ("local", "slurm", "k8s")
@@ -25,8 +26,8 @@ def add_options(p: argparse.ArgumentParser) -> None:
     d.add_argument("-rpn", "--restart-pod-name", metavar="NAME", help="which one to restart")
     d.add_argument("-cdh", "--coordinator-host", metavar="HOST")
     d.add_argument("-cdp", "--coordinator-port", type=int, metavar="PORT")
-    d.add_argument("-lh", "--learner-host", dest="learner_hosts", metavar="HOST[,HOST]")
-    d.add_argument("-clh", "--collector-host", dest="collector_hosts", metavar="HOST[,HOST]")
+    d.add_argument("-lh", "--learner-host", dest="learner_hosts", metavar="HOSTS")
+    d.add_argument("-clh", "--collector-host", dest="collector_hosts", metavar="HOSTS")
     d.add_argument("-cdn", "--coordinator-name", metavar="NAME", help="of the job")
     d.add_argument("-ns", "--namespace", help="of Kubernetes")
     d.add_argument("--cpus", type=int, metavar="N", help="of each machine")
@@ -126,7 +127,7 @@ def _wish(
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     options = {name: getattr(args, name) for name in OPTIONS}
-    for name in ("learner_hosts", "collector_hosts"):
-        if options[name]:
-            options[name] = tuple(options[name].split(","))
+    for name, option in (("learner_hosts", "-lh"), ("collector_hosts", "-clh")):
+        if options[name] is not None:
+            options[name] = expanded_hosts(options[name], option)
     return options

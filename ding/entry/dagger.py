@@ -22,7 +22,7 @@ from ding.pipeline.run import ConfigLike, Run
 from ding.policy import Policy
 from ding.utils.batch import ByEnv, length, stack, stacked_of, take
 from ding.utils.errors import ConfigError
-from ding.utils.limits import Limits
+from ding.utils.limits import limits_of
 from ding.worker import EpisodeCollector
 
 Expert = Policy | str | Path | Callable[[Any], Any]
@@ -43,7 +43,7 @@ class DaggerResult:
 def serial_pipeline_dagger(  # noqa: PLR0913 (everything the algorithm depends on)
     input_cfg: ConfigLike,
     expert: Expert,
-    seed: int = 0,
+    seed: int | None = None,
     *,
     n_round: int = 10,
     n_episode: int = 8,
@@ -62,9 +62,9 @@ def serial_pipeline_dagger(  # noqa: PLR0913 (everything the algorithm depends o
             f"n_round = {n_round}, n_episode = {n_episode}, epochs_per_round = {epochs_per_round}: "
             f"at least 1 each; beta = {beta}: between 0 and 1"
         )
-    with Run(input_cfg, seed, model=model, limits=Limits(int(max_iter))) as run:
+    with Run(input_cfg, seed, model=model, limits=limits_of(max_iter)) as run:
         policy = cloning_policy(run)
-        act = _acting(expert, seed)
+        act = _acting(expert, run.seed)
         run.begin()
         labelled = _Labelling(run, act)
         gathered: list[Demonstrations] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -118,22 +119,32 @@ def write_plan(
             "in the coordinator; use -p local -cdh HOST, and start its lines on the machines"
         )
     path = Path(Path(config).name + ".pkl")
-    host = options.get("coordinator_host") or (LOOPBACK if platform == "local" else "")
+    host = options.get("coordinator_host") or _usual_host(platform, options)
     port = options.get("coordinator_port") or (free_port() if platform == "local" else _PORT)
     place = {"platform": platform, "coordinator_host": host, "coordinator_port": port}
+    launch = None
+    if platform != "local":  # before anything is written: it may be refused
+        launch = _launch_file(Path(config), path, platform, fleet, {**options, **place})
     parts = {"main_config": main, "create_config": create}
     save_pickled(path, {**parts, "system_config": {**(system or {}), "dist": place}, "seed": seed})
     write_token(token_of(path))
     tell(f"wrote {path}")
     tell(f"wrote {token_of(path)}: whoever has it can join the run and run code in it")
-    if platform == "local":
+    if launch is None:
         tell("now start, in this directory:")
         for role, number in (("learner", fleet.learner_num), ("collector", fleet.collector_num)):
             for i in range(number):
                 tell(f"  ding -m dist --module {role} --module-name {role}{i} -c {path} &")
         tell(f"  ding -m dist --module coordinator -c {path}")
     else:
-        _write_launch_file(Path(config), path, platform, fleet, {**options, **place}, tell)
+        launch.file.write_text(launch.text, encoding="utf-8")
+        tell(f"wrote {launch.file}; submit it with: {launch.command} {launch.file}")
+
+
+def _usual_host(platform: str, options: Mapping[str, Any]) -> str:
+    """Where the coordinator is to be started, if nobody says: by hand it is where the plan is."""
+    by_hand = platform == "slurm" and options.get("learner_hosts")
+    return LOOPBACK if platform == "local" else socket.gethostname() if by_hand else ""
 
 
 def _checked(main: Any, create: Any, system: Any, seed: int) -> Fleet:
@@ -148,9 +159,17 @@ def _checked(main: Any, create: Any, system: Any, seed: int) -> Fleet:
     return fleet
 
 
-def _write_launch_file(
-    config: Path, path: Path, platform: str, fleet: Fleet, options: Mapping[str, Any], tell: Tell
-) -> None:
+@dataclass(frozen=True)
+class LaunchFile:
+    file: Path
+    text: str
+    command: str
+    """What submits it."""
+
+
+def _launch_file(
+    config: Path, path: Path, platform: str, fleet: Fleet, options: Mapping[str, Any]
+) -> LaunchFile:
     hosts, sizes = ("learner_hosts", "collector_hosts"), ("cpus", "gpus", "memory")
     names = (*hosts, *sizes, "namespace", "image", "coordinator_port")
     deployment = Deployment(
@@ -161,14 +180,10 @@ def _write_launch_file(
         ray_version=version("ray"),
         **{name: options[name] for name in names if options.get(name)},
     )
-    text, end, launch = (
-        (sbatch_text(deployment), ".sbatch", "sbatch")
-        if platform == "slurm"
-        else (rayjob_text(deployment), ".rayjob.yaml", "kubectl apply -f")
-    )
-    file = Path(config.name + end)
-    file.write_text(text, encoding="utf-8")
-    tell(f"wrote {file}; submit it with: {launch} {file}")
+    if platform == "slurm":
+        return LaunchFile(Path(f"{config.name}.sbatch"), sbatch_text(deployment), "sbatch")
+    file = Path(f"{config.name}.rayjob.yaml")
+    return LaunchFile(file, rayjob_text(deployment), "kubectl apply -f")
 
 
 # --- --module coordinator ------------------------------------------------------------------------

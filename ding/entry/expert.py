@@ -40,7 +40,7 @@ _COUNT = 5000
 def serial_pipeline_sqil(  # noqa: PLR0913 (established signature)
     input_cfg: ConfigLike,
     expert_cfg: ConfigLike | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     env_setting: EnvSetting | None = None,
     model: nn.Module | None = None,
     expert_model: nn.Module | None = None,
@@ -57,7 +57,7 @@ def serial_pipeline_sqil(  # noqa: PLR0913 (established signature)
 def serial_pipeline_dqfd(  # noqa: PLR0913 (established signature)
     input_cfg: ConfigLike,
     expert_cfg: ConfigLike | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     env_setting: EnvSetting | None = None,
     model: nn.Module | None = None,
     expert_model: nn.Module | None = None,
@@ -77,7 +77,7 @@ serial_pipeline_r2d3 = serial_pipeline_dqfd
 def serial_pipeline_gail(  # noqa: PLR0913 (established signature)
     input_cfg: ConfigLike,
     expert_cfg: ConfigLike | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     model: nn.Module | None = None,
     max_train_iter: float = 10**10,
     max_env_step: float = 10**10,
@@ -104,7 +104,7 @@ def serial_pipeline_gail(  # noqa: PLR0913 (established signature)
 def with_expert(
     input_cfg: ConfigLike,
     expert_cfg: ConfigLike | None,
-    seed: int,
+    seed: int | None,
     expert_model: nn.Module | None,
     settings: Mapping[str, Any],
 ) -> list[Any]:
@@ -135,7 +135,7 @@ def with_expert(
 def expert_file(
     main: Mapping[str, Any],
     expert_cfg: ConfigLike,
-    seed: int,
+    seed: int | None,
     n_step: int,
     expert_model: nn.Module | None = None,
     weights: str | None = None,
@@ -152,8 +152,14 @@ def expert_file(
         lookup(expert_main, "policy.collect").pop("model_path")
         weights = weights or former
     expert_main = override(expert_main, {"policy.collect.data_type": "ding"})
+    expert_seed = main.get("seed", 0) if seed is None else seed
     collect_demo_data(
-        [expert_main, create], seed, n_step, path, model=expert_model, state_dict_path=weights
+        [expert_main, create],
+        expert_seed,
+        n_step,
+        path,
+        model=expert_model,
+        state_dict_path=weights,
     )
     logger.warning("%s steps of the expert, not counted as the agent's, are in '%s'", n_step, path)
     return path

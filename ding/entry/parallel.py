@@ -28,7 +28,7 @@ from ding.pipeline.run import ConfigLike, read_input, threads_for
 from ding.pipeline.state import check_same_config, discard, find_run
 from ding.policy import create_policy
 from ding.utils.errors import CheckpointError
-from ding.utils.limits import Limits
+from ding.utils.limits import Limits, limits_of
 from ding.utils.log import WorkerLog
 from ding.worker.episode_returns import WIN_RATE
 
@@ -38,7 +38,7 @@ _CHUNK_STEPS = 256
 
 def parallel_pipeline(
     input_cfg: ConfigLike,
-    seed: int = 0,
+    seed: int | None = None,
     *,
     max_train_iter: float = 10**10,
     max_env_step: float = 10**10,
@@ -51,7 +51,7 @@ def parallel_pipeline(
     put. By default the run begins in this process and, if it is not done in a few seconds, goes on
     with Ray actors (`system_config.coordinator.head_start`).
     """
-    limits = Limits(int(max_train_iter), int(max_env_step))
+    limits = limits_of(max_train_iter, max_env_step)
     with ParallelRun(input_cfg, seed, limits, resume, backend) as run:
         return run.train()
 
@@ -60,7 +60,7 @@ class ParallelRun:
     def __init__(
         self,
         input_cfg: ConfigLike,
-        seed: int = 0,
+        seed: int | None = None,
         limits: Limits | None = None,
         resume: str | Path | bool = False,
         backend: Backend | None = None,
@@ -74,7 +74,7 @@ class ParallelRun:
         """
         main, create, fleet = translated(*read_input(input_cfg))
         self.cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
-        self.seed, self.fleet, self.limits = seed, fleet, limits or Limits()
+        self.seed, self.fleet, self.limits = self.cfg.seed, fleet, limits or Limits()
         check_parallel(self.cfg, fleet)
         self._fit_model()
         self._saved: Saved | None = None
@@ -90,7 +90,7 @@ class ParallelRun:
                 self._take_up(found)
             policy = create_policy(self.cfg.policy, enable_field=["command"])
             self._command = policy.command_mode
-            self._blueprint = Blueprint(self.cfg, seed, threads_for(policy, self.cfg.policy))
+            self._blueprint = Blueprint(self.cfg, self.seed, threads_for(policy, self.cfg.policy))
             self.progress = Progress(str(self.directory), self.limits)
             self._scalars = Scalars(WorkerLog(str(self.directory), "coordinator"))
             self._interrupt = Interrupt(self.progress.message)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ding.config import override
+from ding.config.tree import MISSING, lookup
 from ding.parallel.fleet import Fleet
 from ding.parallel.sharded_learning import check_shared_config
 from ding.policy import get_policy_cls
@@ -57,6 +58,15 @@ def translated(main: Any, create: Any, system: Any) -> tuple[Any, Any, Fleet]:
     lag = _above_zero(system, "max_policy_lag", float("inf"), "updates")
     wishes = _flag(system, "head_start", True), _flag(system, "dashboard", False)
     return main, create, Fleet(collectors, _timeouts(system), learners, lag, *wishes)
+
+
+def in_one_process(main: Any, create: Any, system: Any) -> tuple[Any, Any]:
+    """The same config for serial runs and evaluations, if it is one of a parallel run."""
+    numbers = ("policy.collect.collector.collector_num", "policy.learn.learner.learner_num")
+    if not system and all(lookup(main, path) is MISSING for path in numbers):
+        return main, create
+    main, create, _ = translated(main, create, system)
+    return main, create
 
 
 def _number(main: Any, path: str, default: int) -> int:

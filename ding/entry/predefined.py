@@ -13,9 +13,9 @@ import gymnasium as gym
 from ding.entry.first_run import Task, settings_for, task_of
 from ding.envs import DingEnvWrapper
 from ding.envs.given import maker_of
-from ding.envs.packages import register_package
+from ding.envs.packages import register_package, unknown_id
 from ding.pipeline.spaces import check_kind
-from ding.utils.errors import DingError, nearest
+from ding.utils.errors import DingError
 from ding.utils.registry import POLICY_REGISTRY
 
 ZOO = {
@@ -80,7 +80,7 @@ def predefined_config(
     if env not in gym.registry and maker_of(env) is None:
         known = [*ZOO, *gym.registry]
         raise DingError(
-            f"unknown env '{env}' (-e): not in the zoo, no Gymnasium id{nearest(env, known)}"
+            f"unknown env '{env}' (-e): not in the zoo, no Gymnasium id{unknown_id(env, known)}"
         )
     POLICY_REGISTRY.get(policy)  # an unknown name is an error here, with the nearest one
     probe = DingEnvWrapper(cfg={"env_id": env})

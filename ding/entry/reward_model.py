@@ -12,7 +12,7 @@ from ding.pipeline.assemble import EnvSetting
 from ding.pipeline.run import ConfigLike, Run
 from ding.policy import Policy
 from ding.utils.errors import ConfigError
-from ding.utils.limits import Limits
+from ding.utils.limits import Limits, limits_of
 from ding.utils.registry import REWARD_MODEL_REGISTRY
 
 
@@ -26,7 +26,7 @@ def serial_pipeline_reward_model_offpolicy(
     resume: str | Path | bool = False,
 ) -> Policy:
     """Train off-policy on rewards that the config's reward model gives."""
-    limits = Limits(int(max_train_iter), int(max_env_step))
+    limits = limits_of(max_train_iter, max_env_step)
     options: dict[str, Any] = dict(env_setting=env_setting, model=model, resume=resume)
     return _trained(input_cfg, seed, limits, on_policy=False, **options)
 
@@ -41,7 +41,7 @@ def serial_pipeline_reward_model_onpolicy(
     resume: str | Path | bool = False,
 ) -> Policy:
     """Train on-policy on rewards that the config's reward model gives."""
-    limits = Limits(int(max_train_iter), int(max_env_step))
+    limits = limits_of(max_train_iter, max_env_step)
     options: dict[str, Any] = dict(env_setting=env_setting, model=model, resume=resume)
     return _trained(input_cfg, seed, limits, on_policy=True, **options)
 

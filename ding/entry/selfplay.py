@@ -12,7 +12,7 @@ from ding.pipeline.assemble import EnvSetting
 from ding.pipeline.run import ConfigLike, Run
 from ding.policy import Policy
 from ding.utils.errors import ConfigError
-from ding.utils.limits import Limits
+from ding.utils.limits import limits_of
 from ding.utils.registry import SERIAL_EVALUATOR_REGISTRY, class_of
 from ding.worker import BattleEvaluator, get_serial_collector_cls
 from ding.worker.battle.collector import BattleCollector
@@ -20,7 +20,7 @@ from ding.worker.battle.collector import BattleCollector
 
 def serial_pipeline_selfplay(  # noqa: PLR0913 (established signature)
     input_cfg: ConfigLike,
-    seed: int = 0,
+    seed: int | None = None,
     env_setting: EnvSetting | None = None,
     model: nn.Module | None = None,
     max_train_iter: float = 10**10,
@@ -29,7 +29,7 @@ def serial_pipeline_selfplay(  # noqa: PLR0913 (established signature)
     resume: str | Path | bool = False,
 ) -> Policy:
     """Train a policy against itself, its past or bots, and return it."""
-    limits = Limits(int(max_train_iter), int(max_env_step))
+    limits = limits_of(max_train_iter, max_env_step)
     with Run(
         input_cfg,
         seed,

@@ -10,7 +10,7 @@ from torch import nn
 from ding.pipeline.assemble import EnvSetting
 from ding.pipeline.run import ConfigLike, Run
 from ding.policy import Policy
-from ding.utils.limits import Limits
+from ding.utils.limits import limits_of
 
 
 def train(run: Run) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def serial_pipeline(  # noqa: PLR0913 (established signature)
     Without a `seed` it is the config's own, or 0. `resume` goes on with the newest run of the
     config's name, or with the run in that directory.
     """
-    limits = Limits(int(max_train_iter), int(max_env_step))
+    limits = limits_of(max_train_iter, max_env_step)
     with Run(
         input_cfg,
         seed,
@@ -66,7 +66,7 @@ def serial_pipeline_onpolicy(
     resume: str | Path | bool = False,
 ) -> Policy:
     """The same for on-policy algorithms; refuses a config of an off-policy one."""
-    limits = Limits(int(max_train_iter), int(max_env_step))
+    limits = limits_of(max_train_iter, max_env_step)
     with Run(
         input_cfg,
         seed,

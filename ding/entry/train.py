@@ -28,7 +28,7 @@ from ding.pipeline.run import Run
 from ding.policy import Policy
 from ding.policy.bc import BehaviourCloningPolicy
 from ding.utils.errors import ConfigError
-from ding.utils.limits import Limits
+from ding.utils.limits import Limits, checked_limit
 from ding.utils.registry import ENV_REGISTRY
 
 logger = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ def train(
     on until its stop value. Overrides are config keys by dotted path, from the policy section on
     (`**{"learn.batch_size": 64}`) or from the top (`**{"env.collector_env_num": 4}`).
     """
-    limit = None if steps is None else int(steps)
+    limit = None if steps is None else checked_limit("steps", steps)
     configs = configs_of(env, policy, limit)
     main, create = with_overrides(*configs[:2], absolute(overrides), source="argument")
     if limit is None and goal_of(main, create) is None:
@@ -126,7 +126,7 @@ def train_configs(
     resume: str | Path | bool = False,
 ) -> TrainedRun:
     """Train what the configs describe; one that learns from demonstrations clones them."""
-    limits = Limits() if steps is None else Limits(env_step=int(steps))
+    limits = Limits() if steps is None else Limits(env_step=steps)
     setting = None
     if make_env is not None:
         cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)

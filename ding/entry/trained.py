@@ -9,8 +9,9 @@ from typing import Any
 from torch import nn
 
 from ding.config import compile_config, override
-from ding.envs import get_vec_env_setting, manager_of
-from ding.pipeline.assemble import EnvSetting
+from ding.entry.parallel_config import in_one_process
+from ding.envs import manager_of
+from ding.pipeline.assemble import EnvSetting, env_setting_of
 from ding.pipeline.run import ConfigLike, read_input
 from ding.pipeline.spaces import fit_model_to_env
 from ding.pipeline.state import runs_of
@@ -32,16 +33,15 @@ def prepared(
     most_envs: int | None = None,
 ) -> tuple[Any, Any, Policy]:
     """Config, launched env manager and policy."""
-    main, create, _ = read_input(input_cfg)
+    main, create = in_one_process(*read_input(input_cfg))
     main = override(main, {"seed": seed})  # that of the training says nothing about these episodes
     cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
     set_pkg_seed(seed, use_cuda=cfg.policy.cuda)
-    env_fn, collector_cfg, evaluator_cfg = env_setting or get_vec_env_setting(cfg.env)
+    env_fn, collector_cfg, evaluator_cfg = env_setting_of(cfg, env_setting)
     env_cfgs = (evaluator_cfg if evaluating else collector_cfg) or []
     env = manager_of(cfg.env.manager, env_fn, env_cfgs[:most_envs])
     env.seed(seed, dynamic_seed=not evaluating)
-    if model is None and "type" not in cfg.policy.model:
-        fit_model_to_env(cfg.policy, env)
+    fit_model_to_env(cfg.policy, env, model)
     model = fitted_model(model, cfg.policy, env.observation_space, env.action_space)
     field = ["eval"] if evaluating else ["collect", "command"]
     return cfg, env, create_policy(cfg.policy, model=model, enable_field=field)

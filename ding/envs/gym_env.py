@@ -16,11 +16,11 @@ from gymnasium.wrappers import OrderEnforcing, TimeLimit
 from ding.envs.base_env import BaseEnv, BaseEnvTimestep
 from ding.envs.given import OLD_GYM, checked_reset, in_gymnasium, is_adapted, maker_of
 from ding.envs.obs_map import PlainObs, obs_map
-from ding.envs.packages import missing_simulator, refuse_rebuilt, register_package
+from ding.envs.packages import missing_simulator, refuse_rebuilt, register_package, unknown_id
 from ding.envs.spaces import DiscreteAction, QuickDiscrete, action_map, check_supported
 from ding.envs.video import EpisodeRecorder
 from ding.envs.wrappers import create_env_wrapper
-from ding.utils.errors import DingError, nearest
+from ding.utils.errors import DingError
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -274,7 +274,9 @@ class DingEnvWrapper(BaseEnv):
                 env_id, max_episode_steps=max_episode_steps, disable_env_checker=True, **kwargs
             )
         except gym.error.UnregisteredEnv as error:
-            raise DingError(f"unknown env_id '{env_id}'{nearest(env_id, gym.registry)}") from error
+            raise DingError(
+                f"unknown env_id '{env_id}'{unknown_id(env_id, gym.registry)}"
+            ) from error
         except gym.error.DependencyNotInstalled as error:
             raise missing_simulator(env_id, error) from error
         except (gym.error.Error, TypeError) as error:

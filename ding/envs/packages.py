@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Iterable
 from importlib import import_module
+from multiprocessing import parent_process
 from pickle import PicklingError
 from types import ModuleType
 from typing import Any
@@ -11,7 +14,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.utils import EzPickle
 
-from ding.utils.errors import DingError
+from ding.utils.errors import DingError, nearest
 
 _BY_MODULE = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco"}
 _BY_PREFIX = {
@@ -31,6 +34,19 @@ def register_package(env_id: str) -> None:
             gym.register_envs(import_module(module))
         except ModuleNotFoundError as error:
             raise missing_package(env_id, package, extra) from error
+
+
+def unknown_id(env_id: str, known: Iterable[str]) -> str:
+    """The tail of a message about an id that nobody has registered."""
+    hint = nearest(env_id, known)
+    if parent_process() is not None:
+        return (
+            f"{hint}; what a script registers is unknown in the processes that it spawns: name the "
+            "module that registers it in create_config.env.import_names"
+        )
+    if hint or not re.search(r"-v\d+$", env_id):
+        return hint
+    return f"; is its package installed? an id of any other package is 'package:{env_id}'"
 
 
 def missing_simulator(env_id: str, error: Exception) -> DingError:

@@ -11,24 +11,32 @@ from ding.utils.errors import DingError
 
 
 class EpisodeRecorder:
-    """Writes one file per episode; a file that exists is never overwritten."""
+    """Writes one file per episode; a file that exists is never overwritten.
+
+    A file begins with the second frame: an episode that nobody plays leaves none.
+    """
 
     def __init__(self, directory: str | Path, name: str) -> None:
         self.directory = Path(directory)
         self.name = name.replace("/", "_")
         self.episode = 0
         self._writer: Any = None
+        self._first: np.ndarray | None = None
 
     def add(self, env: Any) -> None:
         """Append the env's current frame, and begin a file if there is none."""
-        frame = env.render()
-        if isinstance(frame, list):
-            frame = frame[-1]
+        rendered = env.render()
+        frame = _even(np.asarray(rendered[-1] if isinstance(rendered, list) else rendered))
+        if self._writer is None and self._first is None:
+            self._first = frame
+            return
         if self._writer is None:
             self._writer = _open_writer(self._new_path(), env.metadata.get("render_fps", 30))
-        self._writer.append_data(_even(np.asarray(frame)))
+            self._writer.append_data(self._first)
+        self._writer.append_data(frame)
 
     def end_episode(self) -> None:
+        self._first = None
         if self._writer is not None:
             self._writer.close()
             self._writer = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 import gymnasium as gym
@@ -29,16 +30,34 @@ _LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
 def create_env_wrapper(env: Env, cfg: str | Mapping[str, Any] | Callable[[Env], Env]) -> Env:
-    """Wrap `env` by a registered name, `dict(type=..., kwargs=dict(...))` or a callable."""
+    """Wrap `env` by a name, 'module:Class', `dict(type=..., kwargs=...)` or a callable."""
+    wrapper = wrapper_class(cfg)
+    if isinstance(cfg, str):
+        cfg = {"type": cfg}
+    return _built(wrapper, env, cfg) if isinstance(cfg, Mapping) else wrapper(env)
+
+
+def wrapper_class(cfg: str | Mapping[str, Any] | Callable[[Env], Env]) -> Any:
+    """The class or function that an entry of `env_wrapper` names."""
     if isinstance(cfg, str):
         cfg = {"type": cfg}
     if isinstance(cfg, Mapping):
         if "type" not in cfg:
             raise DingError(f"env_wrapper entry {dict(cfg)!r} lacks 'type'")
-        return _built(class_of(ENV_WRAPPER_REGISTRY, cfg), env, cfg)
+        kind = cfg["type"]
+        is_place = isinstance(kind, str) and ":" in kind
+        return _at_place(kind) if is_place else class_of(ENV_WRAPPER_REGISTRY, cfg)
     if not callable(cfg):
-        raise DingError(f"env_wrapper entry must be a name, a dict or a callable, got {cfg!r}")
-    return cfg(env)
+        raise DingError(f"env_wrapper entry must be a name, 'module:Class' or a dict, got {cfg!r}")
+    return cfg
+
+
+def _at_place(place: str) -> Any:
+    module, _, name = place.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise DingError(f"env_wrapper '{place}': {error}; give 'module:Class'") from error
 
 
 def _built(wrapper: Any, env: Env, cfg: Mapping[str, Any]) -> Env:

@@ -36,7 +36,7 @@ from ding.pipeline.state import check_same_config, find_run
 from ding.policy import ActingState, create_policy
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint, whole_file
 from ding.utils.errors import CheckpointError, ConfigError
-from ding.utils.limits import Limits
+from ding.utils.limits import Limits, limits_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
 from ding.worker import create_serial_evaluator
 
@@ -55,7 +55,7 @@ class LeagueRun:
     def __init__(
         self,
         input_cfg: ConfigLike,
-        seed: int = 0,
+        seed: int | None = None,
         limits: Limits | None = None,
         resume: str | Path | bool = False,
         *,
@@ -68,9 +68,9 @@ class LeagueRun:
         """
         main, create, _ = read_input(input_cfg)
         self.cfg, self.league_cfg = compiled_league(main, create, seed)
-        self.seed, self.limits = seed, limits or Limits()
+        self.seed, self.limits = self.cfg.seed, limits or Limits()
         self._closing = ExitStack()
-        set_pkg_seed(seed, use_cuda=self.cfg.policy.cuda)
+        set_pkg_seed(self.seed, use_cuda=self.cfg.policy.cuda)
         try:
             self._make(self._find(resume, or_begin), start)
         except BaseException:
@@ -341,7 +341,7 @@ class LeagueRun:
         self._closing.close()
 
 
-def compiled_league(main: Any, create: Any, seed: int) -> tuple[Any, dict[str, Any]]:
+def compiled_league(main: Any, create: Any, seed: int | None) -> tuple[Any, dict[str, Any]]:
     main = deepcopy(dict(main))
     league_cfg = main.pop("league", None)
     if league_cfg is None:
@@ -374,7 +374,7 @@ def _weights(path: str) -> dict[str, Any]:
 
 def league_pipeline(
     input_cfg: ConfigLike,
-    seed: int = 0,
+    seed: int | None = None,
     max_train_iter: float = 10**10,
     max_env_step: float = 10**10,
     resume: str | Path | bool = False,
@@ -385,7 +385,7 @@ def league_pipeline(
     `start` makes the place where games are played; by default that is this process, or so many
     processes of this machine as `league.collector_num` says.
     """
-    limits = Limits(int(max_train_iter), int(max_env_step))
+    limits = limits_of(max_train_iter, max_env_step)
     with LeagueRun(input_cfg, seed, limits, resume, start=start) as run:
         run.train()
     return run.league

@@ -6,12 +6,14 @@ learner those of an on-policy run.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from ding.config.tree import short
 from ding.data.demo_formats import load_demonstrations
 from ding.data.expert_buffer import ExpertBuffer
 from ding.envs import get_vec_env_setting
@@ -85,6 +87,28 @@ class Parts:
                 part.close()
 
 
+def env_setting_of(cfg: Any, given: EnvSetting | None) -> EnvSetting:
+    """What makes the envs and their configs: as given, after a check, or as the config says."""
+    if given is None:
+        return get_vec_env_setting(cfg.env)
+    wanted = (
+        "give (env_fn, collector_env_cfg, evaluator_env_cfg): what makes an env when called as "
+        "env_fn(cfg=...), and two lists with a config for each env"
+    )
+    if not (isinstance(given, (tuple, list)) and len(given) == 3 and callable(given[0])):
+        raise ConfigError(f"env_setting = {short(given)}: {wanted}")
+    for name, cfgs in zip(("collector_env_cfg", "evaluator_env_cfg"), given[1:], strict=True):
+        if cfgs is not None and not (isinstance(cfgs, (list, tuple)) and len(cfgs)):
+            raise ConfigError(f"{name} of env_setting = {short(cfgs)}: {wanted}")
+    try:
+        inspect.signature(given[0]).bind(cfg={})
+    except TypeError as error:
+        raise ConfigError(f"env_fn of env_setting: {given[0]!r}: {error}; {wanted}") from error
+    except ValueError:  # Written in C: it has no signature.
+        pass
+    return given
+
+
 def assemble(cfg: Any, env_setting: EnvSetting | None = None) -> Parts:
     """Parts of the run that this compiled config describes; envs as it says unless given."""
     policy = cfg.policy
@@ -120,7 +144,7 @@ def expert_buffer(cfg: Any, env_setting: EnvSetting | None) -> ExpertBuffer:
     """The demonstrations of the config, checked against its envs."""
     policy = cfg.policy
     settings = policy.other.demonstrations
-    env_fn, env_cfgs, *_ = env_setting or get_vec_env_setting(cfg.env)
+    env_fn, env_cfgs, *_ = env_setting_of(cfg, env_setting)
     demonstrations = load_demonstrations(settings.path).episodes(slice(settings.n_episode))
     env = env_fn((env_cfgs or [{}])[0])
     try:
@@ -160,7 +184,7 @@ def relabelling_parts(cfg: Any, env_setting: EnvSetting | None) -> dict[str, Any
         from ding.reward_model.her import HindsightGoals
 
         check_takes_other_rewards(cfg.policy, "policy.other.her")
-        env_fn, env_cfgs, *_ = env_setting or get_vec_env_setting(cfg.env)
+        env_fn, env_cfgs, *_ = env_setting_of(cfg, env_setting)
         parts["her"] = HindsightGoals.for_env(her, env_fn, (env_cfgs or [{}])[0])
     demonstrations = cfg.policy.other.get("demonstrations") or {}
     if demonstrations.get("expert_reward") is not None:

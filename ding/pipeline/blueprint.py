@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from ding.envs import get_vec_env_setting, manager_of
+from ding.envs import manager_of
 from ding.envs.manager.slot import seed_after
-from ding.pipeline.assemble import EnvSetting, Parts, assemble
+from ding.pipeline.assemble import EnvSetting, Parts, assemble, env_setting_of
 from ding.policy import create_policy
 from ding.utils.seed import set_pkg_seed
 from ding.worker import (
@@ -36,7 +36,7 @@ class Blueprint:
 
     @property
     def _envs(self) -> EnvSetting:
-        return self.env_setting or get_vec_env_setting(self.cfg.env)
+        return env_setting_of(self.cfg, self.env_setting)
 
     def envs(self, seed: int, *, to_evaluate: bool, dynamic_seed: bool = True) -> Any:
         """The manager of the envs of one collector, or of the evaluator, whose seeds repeat."""

@@ -9,13 +9,12 @@ from ding.pipeline.spaces import advice, fit_model_to_env, fit_reward_model_to_e
 from ding.utils.limits import Limits
 
 
-def fit_to_env(cfg: Any, env: Any, limits: Limits, *, has_model: bool = False) -> list[str]:
+def fit_to_env(cfg: Any, env: Any, limits: Limits, own_model: Any = None) -> list[str]:
     """Complete the config by what the env says; returns advice to the user, a line each.
 
-    `has_model`: the user gave a model, which is then not the config's to describe.
+    `own_model`: one that the user gave, which is then not the config's to describe.
     """
-    if not has_model and "type" not in cfg.policy.model:
-        fit_model_to_env(cfg.policy, env)
+    fit_model_to_env(cfg.policy, env, own_model)
     fit_reward_model_to_env(cfg, env)
     check_budget(cfg.policy, limits)
     longest = getattr(env, "step_limit", None)

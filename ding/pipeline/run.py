@@ -29,16 +29,18 @@ from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress
 from ding.pipeline.report import Outcome
 from ding.pipeline.source import Collected, CollectorSource
+from ding.pipeline.spaces import outside
 from ding.pipeline.state import StateKeeper, check_same_config, discard, find_run, load_state
 from ding.policy import Policy, create_policy
 from ding.policy.user_model import fitted_model
+from ding.utils.batch import columns_of
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.limits import Limits
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
 from ding.worker.episode_returns import WIN_RATE
 
-ConfigLike = str | Path | Sequence[Mapping[str, Any]]
+ConfigLike = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
 _THREADS_FROM_FLOPS = 2e8
 
@@ -47,10 +49,12 @@ def read_input(input_cfg: ConfigLike) -> tuple[Any, Any, Any]:
     """main_config, create_config and system_config (empty if missing) of a path or of dicts."""
     if isinstance(input_cfg, (str, Path)):
         return read_config_with_system(input_cfg, required=False)
+    if isinstance(input_cfg, Mapping) and "type" in input_cfg.get("policy", {}):
+        return input_cfg, {}, {}  # it names its parts itself
     if not isinstance(input_cfg, (list, tuple)) or len(input_cfg) not in (2, 3):
         raise ConfigError(
-            "a pipeline takes the path of a config file or [main_config, create_config], in "
-            "parallel runs with a system_config as the third"
+            "a pipeline takes the path of a config file, [main_config, create_config] (in parallel "
+            "runs with a system_config as the third), or one config with its policy.type"
         )
     main, create, *system = input_cfg
     return main, create, system[0] if system else {}
@@ -82,6 +86,7 @@ class Run:
         self.stop = False
         self.ended = False
         """A callback has ended the run."""
+        self._told_bounds = False
         self._returns: list[float] = []
         self._seconds, self._started = 0.0, time.monotonic()
         self._last_saved = time.monotonic()
@@ -90,7 +95,7 @@ class Run:
         self.blueprint = Blueprint(self.cfg, self.seed, env_setting=env_setting)
         collector_env, evaluator_env = self._make_envs(dynamic_seed)
         try:
-            advice = fit_to_env(self.cfg, collector_env, self.limits, has_model=model is not None)
+            advice = fit_to_env(self.cfg, collector_env, self.limits, own_model=model)
             spaces = collector_env.observation_space, collector_env.action_space
             model = fitted_model(model, self.cfg.policy, *spaces)
             state = self._open_directory(resume)
@@ -218,9 +223,23 @@ class Run:
     def learn(self, collected: Collected) -> None:
         """Update the policy on what the new samples give to learn from."""
         self.callbacks.deliver_episodes()
+        if self._is_new and not self.learner.train_iter:
+            self._warn_of_bounds(columns_of(collected.samples))
         batches = self.batches.after(collected.samples, self.collector.envstep, self.learner)
         self._learn_from(batches, [collected.statistics] if collected.statistics else [])
         self.callbacks.call("step")
+
+    def _warn_of_bounds(self, samples: Mapping[str, Any]) -> None:
+        """Say once that the env gives numbers outside the space that it declares."""
+        if self._told_bounds:
+            return
+        found = outside(samples.get("obs"), self.collector.observation_space, slack=1.0)
+        if found is not None:
+            self._told_bounds = True
+            self.progress.message(
+                f"an observation holds {found:g}, outside the env's observation_space: correct its "
+                "bounds (ding check ENV looks further)"
+            )
 
     def _learn_from(self, batches: Iterable[Any], statistics: Sequence[Any]) -> None:
         envstep, on_policy = self.collector.envstep, self.cfg.policy.on_policy

@@ -31,13 +31,18 @@ _WITH_PAST = {"obs", "prev_action", "prev_reward_extrinsic"}
 _MASKABLE = ("discrete", "hybrid", "discrete_agents")
 
 
-def fit_model_to_env(policy_cfg: dict[str, Any], env: Any) -> None:
+def fit_model_to_env(policy_cfg: dict[str, Any], env: Any, own_model: Any = None) -> None:
     """Set `policy.model.obs_shape` and `action_shape`, or check those that the config gives.
 
     With agents the shapes are those of one of them, and there are more. Of a game they are those of
-    one seat.
+    one seat. Beside a network of the user's own, or a model that the config names, the policy knows
+    the shape of actions alone.
     """
     model = policy_cfg["model"]
+    if own_model is not None:
+        model.setdefault("action_shape", _action_shape(one_seat(env).action_space))
+    if own_model is not None or "type" in model:
+        return
     env = one_seat(env)
     action_space = env.action_space
     check_kind(policy_cfg, action_space)
@@ -135,6 +140,21 @@ def advice(policy_cfg: Mapping[str, Any], env: Any) -> list[str]:
             "learns from those that an episode reached (docs/goals.md)"
         )
     return lines
+
+
+def outside(obs: Any, space: Any, slack: float = 0.0) -> float | None:
+    """A number that is out of the bounds of its box, by more than `slack` times their distance.
+
+    `obs` is one observation, or a batch of them.
+    """
+    if not isinstance(space, gym.spaces.Box):
+        return None
+    low, high = space.low, space.high
+    if np.shape(obs)[np.ndim(obs) - low.ndim :] != low.shape:
+        return None
+    room = slack * (high.astype(np.float64) - low) if slack else 0.0  # 0 times infinity is none
+    bad = (obs < low - room) | (obs > high + room)
+    return float(np.asarray(obs)[bad][0]) if np.any(bad) else None
 
 
 def _shapes(obs_space: gym.Space, action_space: gym.Space) -> dict[str, Any]:

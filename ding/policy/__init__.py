@@ -48,7 +48,7 @@ from ding.policy.r2d2 import R2D2Config, R2D2Policy
 from ding.policy.r2d2_gtrxl import R2D2GTrXLPolicy
 from ding.policy.r2d3 import R2D3Config, R2D3Policy
 from ding.policy.rainbow import RainbowConfig, RainbowPolicy
-from ding.policy.random_policy import PolicyFactory, get_random_policy
+from ding.policy.random_policy import PolicyFactory, RandomPolicy, get_random_policy
 from ding.policy.sac import SACConfig, SACPolicy
 from ding.policy.sql import SQLConfig, SQLPolicy
 from ding.policy.sqn import SQNConfig, SQNPolicy
@@ -144,6 +144,7 @@ __all__ = [
     "R2D3Policy",
     "RainbowConfig",
     "RainbowPolicy",
+    "RandomPolicy",
     "SACConfig",
     "SACPolicy",
     "SQLConfig",

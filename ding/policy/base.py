@@ -136,7 +136,10 @@ class Policy:
                 settings = {**defaults, **settings, "type": name, "import_names": imports}
             model = create_model(settings)
         if not isinstance(model, nn.Module):
-            raise RuntimeError(f"a model must be a torch.nn.Module, not {type(model).__name__}")
+            hint = f"; make one: {model.__name__}(...)" if isinstance(model, type) else ""
+            raise ConfigError(
+                f"model = {model!r}: must be a torch.nn.Module, not {type(model).__name__}{hint}"
+            )
         return model
 
     def _create_lr_schedule(self) -> LrSchedule | None:

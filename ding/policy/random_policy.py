@@ -13,6 +13,7 @@ from ding.policy.acting import random_allowed
 from ding.policy.agents import check_masks
 from ding.policy.modes import CollectMode
 from ding.utils.batch import ByEnv, stack, stacked_of
+from ding.utils.errors import DingError
 from ding.utils.seed import new_generator
 
 
@@ -74,3 +75,34 @@ def get_random_policy(
     forward_fn: Callable[..., Mapping[int, Any]] | None = None,
 ) -> CollectMode:
     return PolicyFactory.get_random_policy(policy, action_space, forward_fn)
+
+
+class RandomPolicy:
+    """Policy that acts at random.
+
+    `like` is the policy whose samples its `collect_mode` gives: warm-up data are learned from.
+    """
+
+    def __init__(self, action_space: gym.Space, like: Any = None, seed: int | None = None) -> None:
+        self.action_space, self._like = action_space, like
+        self._rng = new_generator() if seed is None else np.random.default_rng(seed)
+
+    def forward(self, obs: Mapping[int, Any]) -> Mapping[int, Any]:
+        """An action for each env, as `env_manager.step` takes them."""
+        env_id, seen = stacked_of(obs)
+        return ByEnv(env_id, random_actions(self.action_space, len(env_id), self._rng, seen))
+
+    @property
+    def collect_mode(self) -> CollectMode:
+        if self._like is None:
+            raise DingError(
+                "a collector has to know which samples to make: RandomPolicy(action_space, "
+                "like=policy)"
+            )
+        mode: CollectMode = self._like.collect_mode
+        return mode._replace(forward=self._act)
+
+    def _act(self, data: Mapping[int, Any], **kwargs: Any) -> Mapping[int, Any]:
+        actions = self.forward(data)
+        env_id, action = stacked_of(actions)
+        return ByEnv(env_id, {"action": action})

@@ -21,6 +21,11 @@ _EXPECTED = {
     "dict or the pair (logit, value)",
 }
 """What policies with these models want of a network, for one discrete action."""
+_EXPECTED_QAC = (
+    "forward(obs, mode='compute_actor'), which gives {'logit': {'mu', 'sigma'}} or {'action'}, and "
+    "forward({'obs', 'action'}, mode='compute_critic'), which gives {'q_value'}"
+)
+"""The same for one continuous action."""
 
 
 class QOfTensor(nn.Module):
@@ -59,10 +64,12 @@ def fitted_model(
     model: Any, policy_cfg: Mapping[str, Any], obs_space: Any, action_space: Any
 ) -> Any:
     """The network that a user gave, adapted if need be, after a look at what it gives."""
-    if not isinstance(model, nn.Module) or type(action_space) is not gym.spaces.Discrete:
+    if not isinstance(model, nn.Module) or policy_cfg["cuda"]:
         return model
     kind = get_policy_cls(policy_cfg)._model_name(policy_cfg)
-    if kind not in _EXPECTED or policy_cfg["cuda"]:
+    if kind == "qac" and isinstance(action_space, gym.spaces.Box):
+        _check_qac(model)
+    if type(action_space) is not gym.spaces.Discrete or kind not in _EXPECTED:
         return model
     takes_mode = "mode" in inspect.signature(model.forward).parameters
     if kind == "vac" and not takes_mode:
@@ -91,3 +98,11 @@ def fitted_model(
             f"actions are {action_space}, but it is {shape}"
         )
     return model
+
+
+def _check_qac(model: nn.Module) -> None:
+    if "mode" not in inspect.signature(model.forward).parameters:
+        raise ConfigError(
+            f"the network {type(model).__name__} must have {_EXPECTED_QAC}; its forward takes no "
+            "'mode'"
+        )

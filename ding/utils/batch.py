@@ -12,6 +12,8 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from ding.utils.errors import DingError
+
 Batch = dict[str, Any]
 _UNFILLED: Any = object()
 
@@ -345,5 +347,10 @@ def stacked_of(by_env: Mapping[int, Any]) -> tuple[np.ndarray, Any]:
     """Env ids and stacked values, at no cost from `ByEnv`, by stacking once from a plain dict."""
     if isinstance(by_env, ByEnv) and by_env.is_stacked:
         return by_env.ids, by_env.stacked
+    if not (isinstance(by_env, Mapping) and len(by_env)):
+        raise DingError(
+            "forward takes {env_id: obs}, for one observation {0: obs}; it was given "
+            f"{'an empty dict' if isinstance(by_env, Mapping) else type(by_env).__name__}"
+        )
     ids = np.fromiter(by_env.keys(), dtype=np.int64, count=len(by_env))
     return ids, stack(list(by_env.values()))

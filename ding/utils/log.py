@@ -13,28 +13,32 @@ logger = logging.getLogger(__name__)
 
 
 class WorkerLog:
-    """`<exp_name>/log/<worker>/`; nothing is created before the first line or number is written."""
+    """`<exp_name>/log/<worker>/`; nothing is created before the first line or number is written.
 
-    def __init__(self, exp_name: str, worker: str, tb_logger: Any = None) -> None:
-        self.directory = Path(exp_name) / "log" / worker
+    A worker that is made by hand, without the name of a run, writes nothing but to `tb_logger`.
+    """
+
+    def __init__(self, exp_name: str | None, worker: str, tb_logger: Any = None) -> None:
+        self.directory = None if exp_name is None else Path(exp_name) / "log" / worker
         self.worker = worker
         self._given_writer = tb_logger
         self._writer: Any = tb_logger
         self._text: logging.Logger | None = None
 
     def info(self, message: str) -> None:
-        if self._text is None:
-            self._text = self._open_text()
-        self._text.info(message)
+        if self._text is None and self.directory is not None:
+            self._text = self._open_text(self.directory)
+        if self._text is not None:
+            self._text.info(message)
 
     def scalars(self, values: Mapping[str, Any], step: int) -> None:
         """Numbers under their full names, e.g. `evaluator_step/reward_mean`."""
-        if not values:
-            return
-        if self._writer is None:
+        if self._writer is None and self.directory is not None and values:
             from ding.utils.event_file import EventWriter
 
             self._writer = EventWriter(str(self.directory))
+        if self._writer is None:
+            return
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
 
@@ -42,9 +46,9 @@ class WorkerLog:
     def tb_logger(self) -> Any:
         return self._writer
 
-    def _open_text(self) -> logging.Logger:
+    def _open_text(self, directory: Path) -> logging.Logger:
         text = logging.Logger(self.worker)
-        handler = _TextFile(self.directory / f"{self.worker}_logger.txt", delay=True)
+        handler = _TextFile(directory / f"{self.worker}_logger.txt", delay=True)
         handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         text.addHandler(handler)
         return text

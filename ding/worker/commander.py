@@ -42,7 +42,7 @@ class Commander:
         evaluator: Any = None,
         replay_buffer: Any = None,
         policy: Any = None,
-        exp_name: str = "default_experiment",
+        exp_name: str | None = None,
         instance_name: str = "commander",
     ) -> None:
         self._cfg: EasyDict = to_easydict(deep_merge_dicts(self.default_config(), cfg or {}))

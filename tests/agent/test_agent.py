@@ -329,6 +329,6 @@ def test_videos_of_an_episode(tmp_path: Path) -> None:
     returned = agent.play(video=tmp_path, seed=4)
     (file,) = tmp_path.iterdir()
     assert file.name == "CartPole-v1_episode_0.mp4"
-    assert ffmpeg.count_frames_and_secs(str(file))[0] == returned  # a frame for every step
+    assert ffmpeg.count_frames_and_secs(str(file))[0] == returned + 1  # every step, and the end
     with pytest.raises(DingError, match="render_mode='rgb_array'"):
         agent.play(gym.make("CartPole-v1"), video=tmp_path)

@@ -91,6 +91,15 @@ def test_python_config_with_an_easydict_alone(directory: Path) -> None:
     assert (directory / "alone" / "ckpt").is_dir()
 
 
+def test_one_config_that_names_its_parts(directory: Path) -> None:
+    config = deepcopy(main_config)
+    config.policy.type, config.env.type = "dqn", "cartpole"
+    assert type(serial_pipeline(config, max_env_step=100)).__name__ == "DQNPolicy"
+    del config.policy["type"]
+    with pytest.raises(ConfigError, match=r"or one config with its policy\.type"):
+        serial_pipeline(config)
+
+
 def test_declaring_settings_as_in_the_guide(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

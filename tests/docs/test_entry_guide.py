@@ -16,7 +16,7 @@ import pytest
 from ding.entry import cli, serial_pipeline
 from dizoo.classic_control.cartpole.config.cartpole_dqn_config import create_config, main_config
 from dizoo.classic_control.cartpole.entry import cartpole_dqn_main, cartpole_ppo_main
-from dizoo.classic_control.pendulum.entry import pendulum_sac_main
+from dizoo.classic_control.pendulum.entry import pendulum_sac_main, pendulum_td3_main
 
 REPO = Path(__file__).parents[2]
 CARTPOLE = REPO / "dizoo/classic_control/cartpole"
@@ -77,6 +77,7 @@ def test_main_function_is_the_pipeline_by_hand() -> None:
 def test_other_main_functions() -> None:
     assert cartpole_ppo_main.main(seed=0, max_env_step=1024) > 0
     assert pendulum_sac_main.main(seed=0, max_env_step=1010) < 0
+    assert pendulum_td3_main.main(seed=0, max_env_step=1010) < 0
 
 
 def test_unified_entry_function() -> None:

@@ -11,6 +11,7 @@ from ding.config import compile_config
 from ding.env import BaseEnvManager as FromAlias
 from ding.envs import BaseEnvManager, get_vec_env_setting
 from ding.model import DQN, model_wrap
+from ding.policy import RandomPolicy
 from ding.rl_utils.adder import get_gae, get_nstep_return_data
 from ding.torch_utils.data_helper import to_device, to_tensor
 from ding.utils.data.collate_fn import default_collate, default_decollate
@@ -31,11 +32,8 @@ def test_one_env_with_the_default_config() -> None:
 
 
 def test_random_loop_over_an_env_manager() -> None:
-    class RandomPolicy:
-        def forward(self, obs):
-            return {env_id: env.action_space.sample() for env_id in obs}
-
-    env, random_policy = cartpoles(3, episode_num=2), RandomPolicy()
+    env = cartpoles(3, episode_num=2)
+    random_policy = RandomPolicy(env.action_space, seed=0)
     transitions: dict[int, list] = {0: [], 1: [], 2: []}
     env.launch()
     while True:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ding.policy import CollectMode, DQNPolicy, get_random_policy
+from ding.policy import CollectMode, DQNPolicy, RandomPolicy
 from ding.utils.batch import ByEnv, stacked_of
 from ding.worker import (
     BaseLearner,
@@ -53,11 +53,11 @@ def expert_mode(mode: CollectMode) -> CollectMode:
 
 def test_swap_policies_while_collecting(cfg: Any) -> None:
     dqn_policy, env = DQNPolicy(cfg.policy), cartpoles()
-    random_mode = get_random_policy(dqn_policy.collect_mode, env.action_space)
+    random_policy = RandomPolicy(env.action_space, like=dqn_policy, seed=0)
     expert = expert_mode(dqn_policy.collect_mode)
     replay_buffer = NaiveBuffer(cfg.policy.other.replay_buffer)
     with SampleCollector(cfg.policy.collect.collector, env, dqn_policy.collect_mode) as collector:
-        collector.reset_policy(random_mode)
+        collector.reset_policy(random_policy.collect_mode)
         random_data = collector.collect(n_sample=400)
         replay_buffer.push(random_data)
         random_length = 400 / sum(bool(row["done"]) for row in random_data)

@@ -159,6 +159,7 @@ def test_bad_options(argv: list[str], code: int, pattern: str, capsys: Any, tmp_
 
 GYM = ["CartPole-v1", "dqn", "--steps", "100"]
 MODE = ["-m", "serial", "-e", "CartPole-v1", "-p", "dqn", "--env-step", "100"]
+EVAL = ["-m", "eval", "-e", "cartpole", "-p", "dqn"]
 WRAPPER = "env.env_wrapper=[{'type': 'frame_stack', 'kwargs': {'n': 3}}]"
 HUGE = "other.replay_buffer.replay_buffer_size=10000000000000"
 COMMANDS = [
@@ -201,6 +202,9 @@ COMMANDS = [
     (["--resume", "nothere"], 1, r"'nothere' does not exist as the directory of a run"),
     (["-m", "eval", "--exp-name", "nothere"], 1, r"'nothere' does not exist as"),
     (["-m", "eval"], 1, r"what to evaluate\?"),
+    ([*EVAL, "--replay-path", "a_file"], 1, r"--replay-path a_file: .*is a file"),
+    ([*MODE[:4], "-p", "cql"], 1, r"unknown policy 'cql'; valid: a2c, .*vdn"),
+    (["train", "highway-v0", "dqn"], 1, r"'highway-v0'.*an id of any other package is 'package:"),
     (["eval", "nothere"], 1, r"nothing at 'nothere'"),
     (["eval", "nothere", "--video-dir", "x"], 2, r"--video-dir goes with --video N"),
     (["eval", "nothere", "--video", "11"], 2, r"--video 11: there are 10 episodes"),

@@ -44,7 +44,7 @@ class DequeBufferWrapper(IBuffer):
         self,
         cfg: Mapping[str, Any] | None = None,
         tb_logger: Any = None,
-        exp_name: str = "default_experiment",
+        exp_name: str | None = None,
         instance_name: str = "buffer",
     ) -> None:
         self.cfg = self._with_defaults(cfg)

@@ -169,6 +169,8 @@ def _first_obs(make_env: Callable[[], Any], seed: int) -> Any:
 
 
 def _played(manager: Any, episodes: int, most_steps: int) -> Findings:
+    from ding.pipeline.spaces import outside
+
     findings = Findings()
     began = time.monotonic()
     manager.launch()
@@ -179,7 +181,7 @@ def _played(manager: Any, episodes: int, most_steps: int) -> Findings:
         total, length = total + reward, length + 1
         findings.rewards.append(reward)
         if findings.outside is None:
-            findings.outside = _outside(step.obs, manager.observation_space)
+            findings.outside = outside(step.obs, manager.observation_space)
         if step.done or length >= most_steps:
             findings.returns.append(total)
             findings.lengths.append(length)
@@ -189,15 +191,6 @@ def _played(manager: Any, episodes: int, most_steps: int) -> Findings:
                 manager.reset()
     findings.seconds = time.monotonic() - began
     return findings
-
-
-def _outside(obs: Any, space: Any) -> float | None:
-    """A number that is out of the bounds of its box."""
-    low, high = getattr(space, "low", None), getattr(space, "high", None)
-    if low is None or np.shape(obs) != np.shape(low):
-        return None
-    bad = (obs < low) | (obs > high)
-    return float(np.asarray(obs)[bad][0]) if np.any(bad) else None
 
 
 def _report(findings: Findings) -> Iterator[tuple[str, str]]:

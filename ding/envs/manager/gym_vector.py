@@ -19,7 +19,7 @@ from ding.envs.manager.vector.simulators import (
     own_vector,
     simulators,
 )
-from ding.envs.packages import missing_simulator, register_package
+from ding.envs.packages import missing_simulator, register_package, unknown_id
 from ding.utils.errors import ConfigError, DingError, nearest
 
 _MODES = ("auto", "vector_entry_point", "sync", "async")
@@ -150,7 +150,7 @@ def make_vector(
             return SyncVectorEnv(fns, autoreset_mode=AutoresetMode.DISABLED)
         return AsyncVectorEnv(fns, autoreset_mode=AutoresetMode.DISABLED)
     except gym.error.UnregisteredEnv as error:
-        raise DingError(f"unknown env_id '{env_id}'{nearest(env_id, gym.registry)}") from error
+        raise DingError(f"unknown env_id '{env_id}'{unknown_id(env_id, gym.registry)}") from error
     except gym.error.DependencyNotInstalled as error:
         raise missing_simulator(name, error) from error
     except (gym.error.Error, TypeError) as error:

@@ -63,7 +63,7 @@ class AdvancedReplayBuffer(RingBuffer):
         self,
         cfg: Mapping[str, Any] | None = None,
         tb_logger: Any = None,
-        exp_name: str = "default_experiment",
+        exp_name: str | None = None,
         instance_name: str = "buffer",
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name)

@@ -43,7 +43,7 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
         self,
         cfg: Mapping[str, Any] | None = None,
         tb_logger: Any = None,
-        exp_name: str = "default_experiment",
+        exp_name: str | None = None,
         instance_name: str = "buffer",
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name)
@@ -110,7 +110,7 @@ class AdvancedSequenceReplayBuffer(AdvancedReplayBuffer):
         self,
         cfg: Mapping[str, Any] | None = None,
         tb_logger: Any = None,
-        exp_name: str = "default_experiment",
+        exp_name: str | None = None,
         instance_name: str = "buffer",
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name)

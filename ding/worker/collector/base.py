@@ -45,7 +45,7 @@ class ISerialCollector(ABC):
         env: Any = None,
         policy: Any = None,
         tb_logger: Any = None,
-        exp_name: str = "default_experiment",
+        exp_name: str | None = None,
         instance_name: str = "collector",
     ) -> None:
         self._cfg: EasyDict = to_easydict(deep_merge_dicts(self.default_config(), cfg or {}))

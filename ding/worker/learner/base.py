@@ -80,11 +80,11 @@ class BaseLearner:
         policy: Any = None,
         tb_logger: Any = None,
         dist_info: tuple[int, int] | None = None,
-        exp_name: str = "default_experiment",
+        exp_name: str | None = None,
         instance_name: str = "learner",
     ) -> None:
         self._cfg: EasyDict = to_easydict(deep_merge_dicts(self.default_config(), cfg or {}))
-        self.exp_name, self.instance_name = exp_name, instance_name
+        self.exp_name, self.instance_name = exp_name or "default_experiment", instance_name
         self.rank, self.world_size = dist_info or (0, 1)
         self.log = WorkerLog(exp_name, instance_name, tb_logger)
         self.log_buffer = LogBuffer()

@@ -209,11 +209,19 @@ def _check_harmless(call: Any, arguments: Any) -> None:
     if not (isinstance(call, type) and issubclass(call, BaseEnv)):
         raise FlightError(f"{call!r} is no env class; add --trust if it makes an env")
     for key, value in _items(arguments):
-        if (key == "env_id" and ":" in str(value)) or (key == "replay_path" and value):
+        imports = (key == "env_id" and ":" in str(value)) or (
+            key == "env_wrapper" and ":" in "".join(_wrapper_names(value))
+        )
+        if imports or (key == "replay_path" and value):
             raise FlightError(
                 f"the flight's env config has {key}={value!r}, which imports a module or writes "
                 "files. If you know where the file comes from, add --trust"
             )
+
+
+def _wrapper_names(wrappers: Any) -> Iterator[str]:
+    for wrapper in wrappers or ():
+        yield str(wrapper.get("type", "") if isinstance(wrapper, dict) else wrapper)
 
 
 def _items(tree: Any) -> Iterator[tuple[Any, Any]]:
