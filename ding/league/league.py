@@ -64,6 +64,10 @@ class BaseLeague(ABC):
         if self.cfg["use_pretrain"] and pretrained is None:
             raise ConfigError(f"league.pretrain_checkpoint_path lacks category '{category}'")
         for kind, count in self.cfg["active_players"].items():
+            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+                raise ConfigError(
+                    f"league.active_players.{kind} = {count!r}: must be a number of players"
+                )
             for i in range(count):
                 name = f"{kind}_{category}_{i}"
                 path = self.path_policy / f"{name}_ckpt.pth"
