@@ -14,7 +14,7 @@ from itertools import zip_longest
 from statistics import median
 from typing import Any
 
-from benchmarks import agents, chaos, coordinator, parallel, replay, returns, updates
+from benchmarks import agents, chaos, coordinator, league, parallel, replay, returns, updates
 from benchmarks.collector.report import CASES as COLLECTOR_CASES
 from benchmarks.collector.report import run_cases
 from benchmarks.measure import (
@@ -31,7 +31,16 @@ from benchmarks.measure import (
     stamp,
 )
 
-OTHER_CASES = ("replay", "returns", "updates", "agents", "parallel", "coordinator", "chaos")
+OTHER_CASES = (
+    "replay",
+    "returns",
+    "updates",
+    "agents",
+    "parallel",
+    "coordinator",
+    "chaos",
+    "league",
+)
 CASES = ("ppo", "dqn", "sac", "collect", "start", *COLLECTOR_CASES, *OTHER_CASES)
 START_GOAL = 3.0
 
@@ -213,6 +222,7 @@ def main() -> None:
         "parallel": lambda: parallel.run(args.quick, args.peers),
         "coordinator": lambda: coordinator.run(args.quick),
         "chaos": lambda: chaos.run(args.quick),
+        "league": lambda: league.run(args.quick),
         "updates": lambda: updates.run(args.peers, args.quick, args.repeats),
         "agents": lambda: agents.run(args.peers, args.quick, args.repeats),
     }

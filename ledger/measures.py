@@ -47,14 +47,15 @@ def tictactoe(task: Task, directory: Path, seed: int) -> Measured:
     return Measured(share - lost, (share * (1 - share) / len(won)) ** 0.5)
 
 
-def kuhn_poker(task: Task, directory: Path, seed: int) -> Measured:
+def exploitability(task: Task, directory: Path, seed: int) -> Measured:
     """Exploitability of the average of all snapshots, negative."""
+    from ding.envs.base_env import get_env_cls
     from ding.league.exploitability import GameTree
     from ding.pipeline.run import Run
-    from dizoo.poker.envs.kuhn_poker_env import KuhnPokerEnv
 
-    tree = GameTree(KuhnPokerEnv())
-    with Run(task.configs(directory), seed, resume=directory) as run:
+    configs = task.configs(directory)
+    tree = GameTree(get_env_cls(configs[1]["env"])())
+    with Run(configs, seed, resume=directory) as run:
         found = run.collector.past.probabilities(tree.obs)
     # Floats of a network do not sum to one exactly.
     past = [chances / chances.sum(axis=1, keepdims=True) for chances in found * tree.mask]

@@ -185,7 +185,9 @@ _TICTACTOE = OwnMeasure(
     function="tictactoe",
     title="wins as the first against random, less 1 for each loss in 4,000 games",
 )
-_KUHN = OwnMeasure(function="kuhn_poker", title="exploitability of the average, negative")
+_EXPLOITABILITY = OwnMeasure(
+    function="exploitability", title="exploitability of the average, negative"
+)
 
 
 def _game(env: str, policy: str, title: str, goal: float, limit: int, measure: OwnMeasure) -> Task:
@@ -300,7 +302,12 @@ TASKS = (
         Expert(task="cartpole_fixed_ppo", n_episode=5, key="reward_model.data_path"),
     ),
     _game("tictactoe", "ppo", "PPO by self-play, tic-tac-toe", 0.95, 1_000_000, _TICTACTOE),
-    _game("kuhn_poker", "ppo", "PPO by fictitious play, Kuhn poker", -0.1, 200_000, _KUHN),
+    _game(
+        "kuhn_poker", "ppo", "PPO by fictitious play, Kuhn poker", -0.1, 200_000, _EXPLOITABILITY
+    ),
+    _game(
+        "leduc_poker", "ppo", "PPO by fictitious play, Leduc poker", -0.5, 400_000, _EXPLOITABILITY
+    ),
     _lander("ppo", "PPO", 1_000_000, n_seed=3),
     _lander("dqn", "DQN", 1_000_000, n_seed=3),
     _lander("rainbow", "Rainbow", 1_000_000, n_seed=3),

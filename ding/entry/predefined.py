@@ -21,6 +21,7 @@ from ding.utils.registry import POLICY_REGISTRY
 ZOO = {
     "connect_four": "dizoo.board_games.config",
     "kuhn_poker": "dizoo.poker.config",
+    "leduc_poker": "dizoo.poker.config",
     "league_demo": "dizoo.league_demo.config",
     "rock_paper_scissors": "dizoo.league_demo.config",
     "zero_sum": "dizoo.league_demo.config",
@@ -32,6 +33,7 @@ ZOO = {
     "micro_battle_2s3z": "dizoo.micro_battle.config",
     "micro_battle_3m": "dizoo.micro_battle.config",
     "micro_battle_8m": "dizoo.micro_battle.config",
+    "micro_duel_3m": "dizoo.micro_battle.config",
     "simple_spread": "dizoo.petting_zoo.config",
     "speaker_listener": "dizoo.petting_zoo.config",
     "bitflip": "dizoo.bitflip.config",

@@ -53,6 +53,7 @@ def lines_of(job: int, games: Sequence[Game]) -> list[dict[str, Any]]:
             "result": list(game.result),
             "steps": game.steps,
             **({} if game.forfeit is None else {"forfeit": game.forfeit}),
+            **({"reason": game.reason} if game.reason else {}),
         }
         for index, game in enumerate(games)
     ]

@@ -24,6 +24,8 @@ from ding.utils.batch import Batch, Rows, columns_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
 from ding.worker import create_serial_collector
 from ding.worker.battle import Game
+from ding.worker.battle.collector import BattleCollector
+from ding.worker.battle.games import Remarks
 from ding.worker.battle.past import Actor
 
 
@@ -71,6 +73,9 @@ class GamesService:
                 exp_name=cfg.exp_name,
                 instance_name=f"collector{index}",
             )
+        assert isinstance(self._collector, BattleCollector)
+        # Who asked for the games says what there is to say of them.
+        self._collector.remarks = Remarks(lambda text: None)
 
     def play(self, match: Match) -> Answer:
         """The games, counted and learned from by who asked.

@@ -53,6 +53,7 @@ class BaseLeague(ABC):
         self.metric_env = LeagueMetricEnv(**self.cfg["metric"])
         self.active_players: list[ActivePlayer] = []
         self.historical_players: list[HistoricalPlayer] = []
+        self._by_id: dict[str, Player] = {}
         self._next = 0
         for category in self.cfg["player_category"]:
             self._add_players(category)
@@ -64,6 +65,10 @@ class BaseLeague(ABC):
         if self.cfg["use_pretrain"] and pretrained is None:
             raise ConfigError(f"league.pretrain_checkpoint_path lacks category '{category}'")
         for kind, count in self.cfg["active_players"].items():
+            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+                raise ConfigError(
+                    f"league.active_players.{kind} = {count!r}: must be a number of players"
+                )
             for i in range(count):
                 name = f"{kind}_{category}_{i}"
                 path = self.path_policy / f"{name}_ckpt.pth"
@@ -72,6 +77,7 @@ class BaseLeague(ABC):
                 if self.cfg["use_pretrain"]:
                     self.save_checkpoint(pretrained, path)
                 self.active_players.append(player)
+                self._by_id[name] = player
                 self.payoff.add_player(player)
         if self.cfg["use_pretrain_init_historical"] and pretrained is not None:
             name, rating = f"pretrain_{category}_0_historical", self.metric_env.create_rating()
@@ -84,6 +90,7 @@ class BaseLeague(ABC):
 
     def add_historical(self, player: HistoricalPlayer) -> None:
         self.historical_players.append(player)
+        self._by_id[player.player_id] = player
         self.payoff.add_player(player)
 
     def seed(self, seed: int) -> None:
@@ -99,11 +106,11 @@ class BaseLeague(ABC):
         return [player.checkpoint_path for player in self.active_players]
 
     def get_player_by_id(self, player_id: str) -> Player:
-        for player in (*self.active_players, *self.historical_players):
-            if player.player_id == player_id:
-                return player
-        known = [p.player_id for p in (*self.active_players, *self.historical_players)]
-        raise ConfigError(f"no player '{player_id}' in the league{nearest(player_id, known)}")
+        if player_id not in self._by_id:
+            raise ConfigError(
+                f"no player '{player_id}' in the league{nearest(player_id, self._by_id)}"
+            )
+        return self._by_id[player_id]
 
     # --- jobs ----------------------------------------------------------------------------------
 

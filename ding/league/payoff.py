@@ -24,6 +24,13 @@ class BattleRecordDict(dict[str, float]):
         scaled.update({key: count * decay for key, count in self.items()})
         return scaled
 
+    def add(self, result: str, decay: float) -> None:
+        """Count one game more; all before it count less."""
+        for key in self:
+            self[key] *= decay
+        self[result] += 1
+        self["games"] += 1
+
 
 class BattleSharedPayoff:
     """Win rates of all pairs of players; those of few games are 0.5."""
@@ -34,6 +41,7 @@ class BattleSharedPayoff:
         if not 0 < self._decay <= 1:
             raise ConfigError(f"league.payoff.decay = {self._decay}: above 0 and at most 1")
         self._players: list[Any] = []
+        self._known: set[str] = set()
         self._records: dict[str, BattleRecordDict] = {}
 
     def __getitem__(self, pair: tuple[Any, Any]) -> np.ndarray:
@@ -42,17 +50,14 @@ class BattleSharedPayoff:
         return np.array([[self._win_rate(_id(h), _id(a)) for a in away] for h in home])
 
     def _win_rate(self, home: str, away: str) -> float:
-        record = self._record(home, away)
-        if record["games"] < self._min_games:
+        record = self._records.get(self.get_key(home, away))
+        if record is None or record["games"] < self._min_games:
             return 0.5
         mine = "wins" if home <= away else "losses"
         return (record[mine] + 0.5 * record["draws"]) / record["games"]
 
-    def _record(self, home: str, away: str) -> BattleRecordDict:
-        return self._records.get(self.get_key(home, away), BattleRecordDict())
-
     def get_key(self, home: str, away: str) -> str:
-        return "-".join(sorted((home, away)))
+        return f"{home}-{away}" if home <= away else f"{away}-{home}"
 
     @property
     def players(self) -> list[Any]:
@@ -60,26 +65,25 @@ class BattleSharedPayoff:
 
     def add_player(self, player: Any) -> None:
         self._players.append(player)
+        self._known.add(_id(player))
 
     def update(self, job_info: Mapping[str, Any]) -> bool:
         """Count the games of a job; False if there is a player that nobody knows."""
         home, away = job_info["player_id"]
-        known = {_id(player) for player in self._players}
-        if not {home, away} <= known:
+        if not {home, away} <= self._known:
             return False
+        record = self._records.setdefault(self.get_key(home, away), BattleRecordDict())
         for result in _flat(job_info["result"]):
             if result not in POINTS:
                 raise ValueError(f"result '{result}': one of {', '.join(RESULTS)}")
             seen = "draws" if home == away else result if home <= away else REVERSED[result]
-            record = self._record(home, away) * self._decay
-            record[seen] += 1
-            record["games"] += 1
-            self._records[self.get_key(home, away)] = record
+            record.add(seen, self._decay)
         return True
 
     def games(self, home: Any, away: Any) -> float:
         """Decayed number of games of the pair."""
-        return self._record(_id(home), _id(away))["games"]
+        record = self._records.get(self.get_key(_id(home), _id(away)))
+        return 0.0 if record is None else record["games"]
 
     def __repr__(self) -> str:
         ids = [_id(player) for player in self._players]

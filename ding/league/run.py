@@ -39,6 +39,7 @@ from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.limits import Limits, limits_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
 from ding.worker import create_serial_evaluator
+from ding.worker.battle.games import Remarks
 
 STATE_NAME = "league_state.pth.tar"
 _TABLE_SECONDS = 20.0
@@ -120,6 +121,7 @@ class LeagueRun:
                 f"league.collector_num = {n}, but {n_player} player(s) learn, each from one match "
                 "at a time: the other collectors will have nothing to play"
             )
+        self._remarks = Remarks(self.progress.message)
         self.jobs, self.envstep, self._turn = 0, 0, 0
         self._shown = self._saved = self._began = time.monotonic()
         self._earlier_seconds = 0.0
@@ -158,12 +160,15 @@ class LeagueRun:
         for player in self.league.active_players:
             trainee, path = self.trainees[player.player_id], Path(player.checkpoint_path)
             if path.is_file():
-                trainee.policy.eval_mode.load_state_dict(load_checkpoint(path))
+                given = self.league.cfg["pretrain_checkpoint_path"].get(player.category, path)
+                _load(trainee.policy.eval_mode, given)
             trainee.save(path)
             trainee.save(self.league.path_policy / f"{player.player_id}_initial.pth")
             # Whoever plays the past has somebody to play from the first job on.
             self.league.judge_snapshot(player.player_id, force=True)
             self.games.add([copy_line(0, self.league.historical_players[-1])])
+        for copy in self.league.historical_players:
+            self._acting(copy.player_id)  # what can't play is said before the first game
         self.save()
 
     # --- the loop ------------------------------------------------------------------------------
@@ -198,14 +203,21 @@ class LeagueRun:
         """Deal matches until one is over, and learn from it."""
         arena = self._arena
         while not arena.has_played:
-            arena.deal(self._next_match)
+            self._deal()
             arena.wait()
             if self._interrupt.asked and not arena.has_played:
                 return
         if not arena.in_step:
-            arena.deal(self._next_match)  # Others play while this process learns.
+            self._deal()  # Others play while this process learns.
         for match, played in arena.take():
             self._learn(match, played)
+
+    def _deal(self) -> None:
+        try:
+            self._arena.deal(self._next_match)
+        except CheckpointError:
+            self.save()  # somebody's file is gone: what was played until now is kept
+            raise
 
     def _next_match(self) -> Match | None:
         """That of the active player whose turn it is, of those that play none now."""
@@ -230,7 +242,7 @@ class LeagueRun:
             return self.trainees[player_id].policy.acting_state()
         path = self.league.get_player_by_id(player_id).checkpoint_path
         if path not in self._former_states:
-            self._shadow.collect_mode.load_state_dict(_weights(path))
+            _load(self._shadow.collect_mode, path)
             while len(self._former_states) >= _KEPT_STATES:
                 self._former_states.pop(next(iter(self._former_states)))
             self._former_states[path] = self._shadow.acting_state()
@@ -242,6 +254,7 @@ class LeagueRun:
         self.envstep += played.env_steps
         lines = lines_of(match.number, played.games)
         self.games.add(lines)
+        self._remarks.note(played.games)
         for line in lines:
             count(self.league, line)
         self.trainees[own].learn(played.rows, played.env_steps, played.statistics)
@@ -365,11 +378,11 @@ def compiled_league(main: Any, create: Any, seed: int | None) -> tuple[Any, dict
     return cfg, dict(league_cfg)
 
 
-def _weights(path: str) -> dict[str, Any]:
+def _load(mode: Any, path: str | Path) -> None:
     try:
-        return load_checkpoint(path)
+        mode.load_state_dict(load_checkpoint(path))
     except CheckpointError as error:
-        raise CheckpointError(f"a player of the league can't play: {error}") from error
+        raise CheckpointError(f"a player of the league can't play by '{path}': {error}") from error
 
 
 def league_pipeline(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -12,13 +13,15 @@ from ding.policy.needs import attribute_of
 from ding.utils.batch import Rows
 from ding.utils.errors import ConfigError
 from ding.utils.seed import new_generator
-from ding.worker.battle.games import Game, Table, check_game
-from ding.worker.battle.opponents import opponent_of
+from ding.worker.battle.games import Game, Remarks, Table, check_game
+from ding.worker.battle.opponents import opponents_of
 from ding.worker.battle.past import PastSelves
 from ding.worker.battle.recorder import GameRecorder
 from ding.worker.collector.base import ISerialCollector
 from ding.worker.collector.recorder import Recorder
 from ding.worker.collector.sample import Sampler
+
+logger = logging.getLogger(__name__)
 
 MAIN = "main"
 _KEPT_GAMES = 1000
@@ -49,6 +52,8 @@ class BattleCollector(ISerialCollector):
         opponents={},
         # Share of games against these.
         opponents_share=0.0,
+        # Env steps after which a game is cut off as a draw, whatever its own rules say.
+        max_moves=10_000,
     )
     recorder_class: ClassVar[type[Recorder]] = GameRecorder
     _recorder: GameRecorder
@@ -68,6 +73,7 @@ class BattleCollector(ISerialCollector):
         self._opponents: list[str] = []
         self._samplers: dict[str, Sampler] = {}
         self._by_player = False
+        self.remarks = Remarks(logger.warning)
         super().__init__(cfg, *args, **kwargs)
 
     # --- players -------------------------------------------------------------------------------
@@ -114,7 +120,7 @@ class BattleCollector(ISerialCollector):
         cfg = self._cfg
         space = self._env.action_space.one
         like = attribute_of(mode, "cfg", None)
-        others = {name: opponent_of(one, space, like) for name, one in cfg.opponents.items()}
+        others = opponents_of(cfg.opponents, "policy.collect.collector.opponents", space, like)
         self._opponents = list(others)
         if cfg.past_share > 0:
             settings = {"every": cfg.past_every, "kept": cfg.past_kept, "at_once": cfg.past_at_once}
@@ -148,6 +154,23 @@ class BattleCollector(ISerialCollector):
             self._samplers = {name: Sampler(r, modes[name]) for name, r in recorders.items()}
 
     # --- collecting ----------------------------------------------------------------------------
+
+    def _set_env(self, env: Any) -> None:
+        super()._set_env(env)
+        most = self._cfg.max_moves
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            raise ConfigError(
+                f"policy.collect.collector.max_moves = {most!r}: must be a whole number from 1 on"
+            )
+        self._recorder.max_moves = most
+
+    def _step(self, obs: Any, policy_kwargs: Mapping[str, Any], may_defer: bool) -> VecStep:
+        step = super()._step(obs, policy_kwargs, may_defer)
+        cut = self._recorder.take_cut()
+        if not cut:
+            return step
+        self._env.reset(dict.fromkeys(cut))
+        return step._replace(done=step.done | np.isin(step.env_id, cut))
 
     def _begin(self) -> None:
         self._check_complete()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ding.policy.needs import attribute_of
 from ding.utils.errors import ConfigError
-from ding.worker.battle.games import Game, Table, check_game
+from ding.worker.battle.games import Game, Remarks, Table, check_game
 from ding.worker.battle.match import Match
-from ding.worker.battle.opponents import RANDOM, opponent_of
+from ding.worker.battle.opponents import RANDOM, opponents_of
 from ding.worker.episode_returns import EpisodeReturns
 from ding.worker.evaluator import BaseSerialEvaluator, EvalResult
+
+logger = logging.getLogger(__name__)
 
 _SELF = "main"
 RESULTS = ("wins", "draws", "losses")
@@ -31,10 +34,15 @@ class BattleEvaluator(BaseSerialEvaluator):
         eval_freq=50,
         # Opponents by name: 'random', 'module:function', a checkpoint or a run; none: 'random'.
         opponents={},
+        # Env steps after which a game is cut off as a draw, whatever its own rules say.
+        max_moves=10_000,
     )
+
+    _remarks: Remarks
 
     def reset_policy(self, policy: Any = None) -> None:
         if policy is not None:
+            self._remarks = Remarks(logger.warning)
             check_game(self._env)
             modes, self._against = self._players(policy)
             self._policy = Table(modes, self._env, lambda env_id: (_SELF, _SELF))
@@ -47,7 +55,7 @@ class BattleEvaluator(BaseSerialEvaluator):
             return {_SELF: policy[0], "other": policy[1]}, ["other"]
         space, like = self._env.action_space.one, attribute_of(policy, "cfg", None)
         given = self._cfg.opponents or {RANDOM: RANDOM}
-        others = {name: opponent_of(one, space, like) for name, one in given.items()}
+        others = opponents_of(given, "policy.eval.evaluator.opponents", space, like)
         return {_SELF: policy, **others}, list(others)
 
     def eval(
@@ -78,7 +86,10 @@ class BattleEvaluator(BaseSerialEvaluator):
         pairs = [(_SELF, name) for name in self._against for _ in range(n_game)]
         queue = [pair[:: 1 - 2 * (k % 2)] for k, pair in enumerate(pairs)]
         self.reset_env()
-        return Match(self._env, self._policy, queue, ended=self._note).play()
+        most = self._cfg.max_moves
+        games = Match(self._env, self._policy, queue, ended=self._note, max_steps=most).play()
+        self._remarks.note(games)
+        return games
 
     def _note(self, game: Game, seen: Any) -> None:
         if game.reason:

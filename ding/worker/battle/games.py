@@ -39,6 +39,30 @@ class Game(NamedTuple):
     """Why it was forfeited or cut off."""
 
 
+class Remarks:
+    """Says once of each player that it forfeits games, and of the games that they have no end."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._said: set[str] = set()
+
+    def note(self, games: Sequence[Game]) -> None:
+        for game in games:
+            if game.reason:
+                self._once(game)
+
+    def _once(self, game: Game) -> None:
+        players = " against ".join(game.seats)
+        if game.forfeit is None:
+            key = text = f"games of {players} have no end: {game.reason}; such a game is a draw"
+        else:
+            key = game.seats[game.forfeit]
+            text = f"'{key}' forfeits, which costs it the game: {game.reason} ({players})"
+        if key not in self._said:
+            self._said.add(key)
+            self._say(f"{text}; said once, all are counted")
+
+
 class Seated:
     """A player, and the moves of a learning one whose outcome is not there yet."""
 

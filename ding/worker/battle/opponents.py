@@ -77,8 +77,24 @@ class RandomBot(Bot):
         return super().forward(data)
 
 
+def opponents_of(given: Mapping[str, Any], path: str, space: Any, like: Any) -> dict[str, Any]:
+    """Modes of the opponents by name; `path` is where the config has them."""
+    found = {}
+    for name, one in given.items():
+        try:
+            found[name] = opponent_of(one, space, like)
+        except (CheckpointError, ConfigError) as error:
+            raise type(error)(f"{path}.{name}: {error}") from error
+    return found
+
+
 def opponent_of(given: Any, action_space: Any, like: Any = None) -> Any:
     """The mode that plays for this entry of a config; `like`: policy section of the learner."""
+    if not isinstance(given, (str, Path)) and not callable(given) and not hasattr(given, "forward"):
+        raise ConfigError(
+            f"{given!r} is no opponent: give 'random', a function or its 'module:function', the "
+            "directory of a run, or a checkpoint"
+        )
     if callable(given):
         return Bot(given)
     if hasattr(given, "forward"):
@@ -97,6 +113,10 @@ def _function(name: str) -> BotFunction:
         function: BotFunction = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"opponent '{name}': {error}; give module:function") from error
+    if not callable(function):
+        raise ConfigError(
+            f"opponent '{name}': it is {function!r}, no function (obs, rng) -> action"
+        )
     return function
 
 

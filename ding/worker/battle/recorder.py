@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ding.envs.base_env import VecStep
+from ding.envs.two_player import DRAWS
 from ding.utils.log import WorkerLog
 from ding.worker.battle.games import (
     SEATS,
@@ -36,6 +38,8 @@ class GameRecorder(Recorder):
         self.games: list[Game] = []
         """Games that ended since they were last taken."""
         self._first_id = 0
+        self.max_moves = sys.maxsize
+        self._cut: list[int] = []
 
     def begin(self, env: Any, n_seat: int | None = None) -> None:
         super().begin(env, n_seat)
@@ -76,6 +80,7 @@ class GameRecorder(Recorder):
             yield self.by_player[player.name], player
 
     def remember(self, obs: Any, output: Any, step: VecStep) -> None:
+        step = self._cut_off(step)
         seen, acts = split_turns(step.obs, len(step.env_id))
         ends = acts | step.done[:, None]
         reward = rewards_of(step)
@@ -96,6 +101,22 @@ class GameRecorder(Recorder):
         self._returns[step.env_id] += reward
         self._note_games(step)
         self._count(step, step.env_id)
+
+    def _cut_off(self, step: VecStep) -> VecStep:
+        """The step with games of too many moves ended as draws."""
+        over = ~step.done & (self.episodes.length[step.env_id] + 1 >= self.max_moves)
+        if not over.any():
+            return step
+        self._cut += step.env_id[over].tolist()
+        reason = f"cut off after {self.max_moves:,} moves (policy.collect.collector.max_moves)"
+        said = {"result": (DRAWS, DRAWS), "reason": reason}
+        info = [{**own, **said} if end else own for own, end in zip(step.info, over, strict=True)]
+        return step._replace(done=step.done | over, truncated=step.truncated | over, info=info)
+
+    def take_cut(self) -> list[int]:
+        """Envs whose games were cut off since this was last called."""
+        cut, self._cut = self._cut, []
+        return cut
 
     def _note_games(self, step: VecStep) -> None:
         """Results of games that are over, and new ones in their place."""

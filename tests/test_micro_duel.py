@@ -1,0 +1,99 @@
+"""The battle of two teams: alike from both sides, decided by who kills, learned in a league."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ding.config import override
+from ding.entry.predefined import predefined_config
+from ding.league.run import LeagueRun
+from ding.utils.errors import ConfigError, DingError
+from dizoo.micro_battle.envs.battle import ATTACK, EAST, STOP
+from dizoo.micro_battle.envs.duel_env import DuelEnv
+
+
+def duel(**cfg: Any) -> DuelEnv:
+    env = DuelEnv(cfg)
+    env.seed(0)
+    env.reset()
+    return env
+
+
+def attack(mask: np.ndarray) -> np.ndarray:
+    """Each shoots at the first enemy in range, else goes to meet them."""
+    options = [*range(ATTACK, mask.shape[1]), EAST, STOP, 0]
+    return np.array([next(one for one in options if row[one]) for row in mask])
+
+
+def wait(mask: np.ndarray) -> np.ndarray:
+    return np.where(mask[:, STOP] > 0, STOP, 0)
+
+
+def played(env: DuelEnv, first: Any, second: Any) -> Any:
+    obs, done = env._observed(), False
+    while not done:
+        masks = obs["action_mask"]
+        obs, reward, done, info = env.step([first(masks[0]), second(masks[1])])
+    return reward, info
+
+
+@pytest.mark.parametrize("map_name", ["3m", "2s3z"])
+def test_both_sides_are_alike(map_name: str) -> None:
+    env = duel(map_name=map_name)
+    state, half = env._battles.state, env._battles.n_ally
+    state["x"][:, half:] = 32 - state["x"][:, :half]
+    state["y"][:, half:] = state["y"][:, :half]
+    for _ in range(12):
+        obs = env._observed()
+        for column in obs.values():
+            np.testing.assert_allclose(column[0], column[1], atol=1e-6)
+        move = attack(obs["action_mask"][0])
+        step = env.step([move, move])
+        if step.done:
+            break
+    assert step.reward.tolist() == pytest.approx([0, 0], abs=1e-6)
+    assert (state["health"][0] < env._battles.health).any()
+
+
+@pytest.mark.parametrize("winner", [0, 1])
+def test_who_shoots_wins_at_either_seat(winner: int) -> None:
+    """Full health is taken and a share of the own one lost; the win is worth 1 more."""
+    teams = (attack, wait) if winner == 0 else (wait, attack)
+    reward, info = played(duel(), *teams)
+    assert info["result"][winner] == "wins" and info["result"][1 - winner] == "losses"
+    returns = info["eval_episode_return"]
+    assert returns.sum() == pytest.approx(0, abs=1e-5) and returns[winner] == pytest.approx(2.0)
+    assert reward[winner] > 1
+
+
+def test_nobody_comes() -> None:
+    _, info = played(duel(episode_limit=5), wait, wait)
+    assert info["result"] == ["draws", "draws"] and info["truncated"]
+
+
+def test_bad_input() -> None:
+    with pytest.raises(ConfigError, match="'5m_vs_6m': both sides of a duel must be alike"):
+        DuelEnv(dict(map_name="5m_vs_6m"))
+    with pytest.raises(ConfigError, match="episode_limit = 0"):
+        DuelEnv(dict(episode_limit=0))
+    env = duel()
+    step = env.step([[EAST] * 3, [EAST, 99, EAST]])
+    assert step.done and step.info["forfeit"] == 1 and step.info["result"] == ["wins", "losses"]
+    assert "action 99 of agent 1 of team 1" in step.info["reason"]
+    with pytest.raises(DingError, match="call reset"):
+        env.step([[EAST] * 3] * 2)
+
+
+def test_a_league_of_teams_plays_and_learns(tmp_path: Path) -> None:
+    main, create = predefined_config("micro_duel_3m", "league_mappo")
+    over = {"exp_name": str(tmp_path / "run"), "env.episode_limit": 10, "env.collector_env_num": 4}
+    over |= {"policy.collect.n_episode": 4, "policy.learn.batch_size": 40}
+    over |= {"env.evaluator_env_num": 2, "env.n_evaluator_episode": 2}
+    with LeagueRun([override(main, over), create]) as run:
+        for _ in range(3):
+            run.play()
+        assert run.jobs == 3 and all(t.learner.train_iter for t in run.trainees.values())
