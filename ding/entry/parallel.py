@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from ding.config import compile_config, read_config
@@ -15,10 +14,11 @@ from ding.entry.head_start import ALONE_SECONDS, StartingRay
 from ding.entry.parallel_config import check_parallel, timeout_name, translated
 from ding.parallel.backend import Backend, InlineBackend
 from ding.parallel.checkpointing import MANIFEST, Saved, load_manifest
-from ding.parallel.coordinator import Coordinator, Evaluated
+from ding.parallel.coordinator import Coordinator
 from ding.parallel.fleet import Fleet
 from ding.parallel.worker_pool import Worker
 from ding.pipeline.blueprint import Blueprint
+from ding.pipeline.evaluation import Evaluated
 from ding.pipeline.fitting import fit_to_env
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.ownership import Ownership
@@ -30,7 +30,6 @@ from ding.policy import create_policy
 from ding.utils.errors import CheckpointError
 from ding.utils.limits import Limits, limits_of
 from ding.utils.log import WorkerLog
-from ding.worker.episode_returns import WIN_RATE
 
 # Env steps of one collect: far more than a call costs, few enough for weights to be new.
 _CHUNK_STEPS = 256
@@ -188,8 +187,7 @@ class ParallelRun:
         ledger, found = coordinator.ledger, coordinator.found
         if found.returns and found is not self._told:
             self._told = found
-            won = found.state["history"][-1].get(WIN_RATE)
-            self.progress.evaluated(fmean(found.returns), found.state["best"], won)
+            self.progress.evaluated(found)
         n, restarts = len(coordinator.collectors), sum(ledger.restarts.values())
         busy = n - len(coordinator.pool.idle)
         note = f"collecting {busy}/{n}, queued {coordinator.queued}, lag {ledger.lag.last}"
@@ -221,16 +219,13 @@ class ParallelRun:
         outcome = Outcome(
             directory=self.directory,
             seed=self.seed,
-            stop=found.stop,
+            found=found,
             interrupted=self._interrupt.asked and not coordinator.is_done,
             env_step=ledger.env_steps,
             train_iter=ledger.updates,
-            returns=found.returns,
-            best=found.state["best"],
             stop_value=self.cfg.env.stop_value,
             seconds=coordinator.saving.seconds,
             dropped_steps=ledger.dropped_steps,
-            history=found.state["history"],
         )
         return outcome.conclude(self.progress.message, {"ledger": ledger.plain()})
 

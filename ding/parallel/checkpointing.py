@@ -124,12 +124,11 @@ class Checkpointing:
             self._open |= {"buffer"}
             path = str(self._directory / str(names["buffer"]))
             c.ask(c.buffer, ignore, "save", path, lost=self._give_up)
-        found = {key: getattr(c.found, key) for key in ("stop", "returns", "state")}
         self._coming = {
             "number": self._number,
             **names,
             "ledger": c.ledger.plain(),
-            "found": found,
+            "found": asdict(c.found),
             "seconds": self.seconds,
             "limits": asdict(self._limits),
         }

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from statistics import fmean
+from dataclasses import dataclass
 from typing import Any
 
 from ding.parallel.backend import Backend, Call, ServiceLostError, ignore
@@ -22,6 +21,7 @@ from ding.parallel.ledger import Ledger
 from ding.parallel.worker_pool import Worker, WorkerPool
 from ding.pipeline.blueprint import Blueprint
 from ding.pipeline.budget import check_learned
+from ding.pipeline.evaluation import Evaluated
 from ding.utils.limits import Limits
 from ding.worker import evaluation_due
 from ding.worker.commander import collect_settings
@@ -47,17 +47,6 @@ class Weights:
     ref: Any
     version: int
     train_iter: int
-
-
-@dataclass
-class Evaluated:
-    """Result of the last evaluation."""
-
-    stop: bool = False
-    returns: list[float] = field(default_factory=list)
-    state: dict[str, Any] = field(default_factory=lambda: {"history": [], "best": float("-inf")})
-    """Of the evaluator, with the history and the best mean."""
-    weights: Weights | None = None
 
 
 class Coordinator:
@@ -90,8 +79,10 @@ class Coordinator:
         self._learner_state: Any = None
         self._away_since: float | None = None
         self._state_due = time.monotonic() + _STATE_SECONDS
-        history = self.found.state["history"]
-        self._evaluated_iter: int = history[-1]["train_iter"] if history else -1
+        self._found_with: Weights | None = None
+        """Weights of that evaluation, if it was in this session."""
+        history = self.found.history
+        self._evaluated_iter = int(history[-1]["train_iter"]) if history else -1
         self.pool = WorkerPool(
             backend, blueprint, self.ledger, fleet.timeouts, self._on_replaced, on_hung
         )
@@ -120,7 +111,7 @@ class Coordinator:
         if worker is self.learner:
             self.weights = None  # Collectors wait: what they would bring could not be learned.
             self._begin()
-        elif worker.role == "evaluator" and self.found.state["history"]:
+        elif worker.role == "evaluator" and self.found.history:
             self.ask(worker, ignore, "restore", self.found.state)
         elif worker.role == "buffer":
             self.saving.restore_buffer()
@@ -245,9 +236,9 @@ class Coordinator:
     def _evaluate(self, weights: Weights) -> None:
         before, self._evaluated_iter = self._evaluated_iter, weights.train_iter
 
-        def note(_: Call, told: Mapping[str, Any]) -> None:
-            self.found = Evaluated(told["stop"], told["returns"], told["state"], weights)
-            self._best_rewards_due = fmean(told["returns"]) >= told["state"]["best"]
+        def note(_: Call, found: Evaluated) -> None:
+            self.found, self._found_with = found, weights
+            self._best_rewards_due = found.is_best
 
         def lost(_: ServiceLostError) -> None:
             self._evaluated_iter = before
@@ -274,11 +265,11 @@ class Coordinator:
             n_stored = None if self.buffer is None else self.ledger.samples
             check_learned(self.policy_cfg, self._limits, self.ledger.env_steps, n_stored)
         self._await(lambda: self.learner.idle and self.evaluator.idle)
-        while not self.found.stop and self.found.weights is not self.weights:
+        while not self.found.stop and self._found_with is not self.weights:
             if self.weights is not None and self.evaluator.idle:
                 self._evaluate(self.weights)
             self._last_turn()
-        last = self.found.weights or self.weights
+        last = self._found_with or self.weights
         assert last is not None
         self.ask(self.learner, ignore, "finish", last.ref)
         for name in ["best"] * self._best_rewards_due + ["last"]:

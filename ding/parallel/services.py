@@ -23,6 +23,7 @@ from ding.parallel.sharded_learning import (
 from ding.pipeline.assemble import Parts
 from ding.pipeline.batches import CollectedBatches, ReplayBatches
 from ding.pipeline.blueprint import Blueprint
+from ding.pipeline.evaluation import evaluate
 from ding.pipeline.learning import train_on
 from ding.pipeline.source import Collected, CollectorSource
 from ding.policy import ActingState, Statistics
@@ -311,12 +312,7 @@ class EvaluatorService:
             progress = {"last_iter": state.version, "last_step": envstep}
             save_checkpoint(self._directory / name, self._policy.eval_mode.state_dict() | progress)
 
-        result = self._evaluator.eval(save, state.version, envstep)
-        return None, {
-            "stop": result.stop,
-            "returns": list(result.reward),
-            "state": self._evaluator.state_dict(),
-        }
+        return None, evaluate(self._evaluator, save, state.version, envstep)
 
     def restore(self, state: dict[str, Any]) -> Answer:
         """Go on after another evaluator."""

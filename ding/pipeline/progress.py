@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
+from ding.pipeline.evaluation import Evaluated
 from ding.utils.limits import Limits
 from ding.utils.log import WorkerLog
 
@@ -28,14 +29,12 @@ class Progress:
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
         self._every = _TERMINAL_SECONDS if self._live else _PLAIN_SECONDS
-        self._return: float | None = None
-        self._best: float | None = None
-        self._won: float | None = None
+        self._found: Evaluated | None = None
         self._started = self._shown = time.monotonic()
         self._base: tuple[float, int, int] | None = None
 
-    def evaluated(self, mean: float, best: float, win_rate: float | None = None) -> None:
-        self._return, self._best, self._won = mean, best, win_rate
+    def evaluated(self, found: Evaluated) -> None:
+        self._found = found
         # Without a terminal a return is news enough for a line, but not more often than this.
         if not self._live:
             self._shown = min(self._shown, time.monotonic() - self._every + 2.0)
@@ -53,9 +52,10 @@ class Progress:
         assert self._base is not None
         seconds = max(now - self._base[0], 1e-9)
         returns = ""
-        if self._return is not None and self._best is not None:
-            returns = f"return {self._return:.1f} (best {self._best:.1f})"
-            returns += "" if self._won is None else f", win rate {self._won:.2f}"
+        if self._found is not None:
+            returns, won = f"return {self._found.mean:.1f}", self._found.win_rate
+            returns += f" (best {self._found.best:.1f})"
+            returns += "" if won is None else f", win rate {won:.2f}"
         speed = f"{(env_step - self._base[1]) / seconds:,.0f} steps/s"
         left = self._time_left(seconds, env_step, train_iter)
         steps, updates = self._limits.env_step, self._limits.train_iter

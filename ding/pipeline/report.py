@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ding import __version__
+from ding.pipeline.evaluation import Evaluated
 from ding.worker.episode_returns import WIN_RATE, agent_means, besides_return
 
 
@@ -23,17 +24,17 @@ class Outcome:
 
     directory: Path
     seed: int
-    stop: bool
+    found: Evaluated
     interrupted: bool
     env_step: int
     train_iter: int
-    returns: list[float]
-    """Of the last evaluation."""
-    best: float
     stop_value: float
     seconds: float
     dropped_steps: int
-    history: list[dict[str, float]]
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        return self.found.history
 
     def conclude(
         self, tell: Callable[[str], None], extra: Mapping[str, Any] | None = None
@@ -42,14 +43,14 @@ class Outcome:
         result = {
             "exp_name": str(self.directory),
             "seed": self.seed,
-            "stop": self.stop,
+            "stop": self.found.stop,
             "interrupted": self.interrupted,
             "env_step": self.env_step,
             "train_iter": self.train_iter,
             "eval_value": self.history[-1]["reward_mean"] if self.history else None,
-            "eval_value_raw": self.returns,
+            "eval_value_raw": self.found.returns,
             **self._besides_return(),
-            "best_value": self.best,
+            "best_value": self.found.best,
             "stop_value": self.stop_value,
             "seconds": round(self.seconds, 3),
             "dropped_steps": self.dropped_steps,
@@ -79,13 +80,13 @@ class Outcome:
                 f"go on with --resume {self.directory}"
             )
         goal = self.stop_value
-        if self.stop:
+        if self.found.stop:
             verdict = f"reached the goal of {goal:g}"
         else:
             verdict = f"did not reach {goal:g}" if is_goal(goal) else "finished"
         last = self.history[-1]
         return (
-            f"{verdict}: return {last['reward_mean']:.1f} (best {self.best:.1f})"
+            f"{verdict}: return {last['reward_mean']:.1f} (best {self.found.best:.1f})"
             f"{besides_return(last)} after "
             f"{self.env_step:,} env steps, {self.train_iter:,} updates, {self.seconds:.1f} s\n"
             f"results in {self.directory}: curve.png, result.json, ckpt/ckpt_best.pth.tar, log/"

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -22,6 +21,7 @@ from ding.pipeline.batches import ReplayBatches
 from ding.pipeline.blueprint import Blueprint
 from ding.pipeline.budget import check_learned
 from ding.pipeline.callbacks import Callbacks
+from ding.pipeline.evaluation import Evaluated, evaluate
 from ding.pipeline.fitting import fit_to_env
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.learning import train_on
@@ -38,7 +38,6 @@ from ding.utils.errors import ConfigError, DingError
 from ding.utils.limits import Limits
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
-from ding.worker.episode_returns import WIN_RATE
 
 ConfigLike = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
@@ -83,11 +82,10 @@ class Run:
             raise ConfigError(f"policy '{name}' learns off-policy; use serial_pipeline (-m serial)")
         self.seed, self.limits = self.cfg.seed, limits or Limits()
         self.callbacks = Callbacks(self, [*self.cfg.callbacks, *callbacks])
-        self.stop = False
+        self.found = Evaluated()
         self.ended = False
         """A callback has ended the run."""
         self._told_bounds = False
-        self._returns: list[float] = []
         self._seconds, self._started = 0.0, time.monotonic()
         self._last_saved = time.monotonic()
         self._closing = ExitStack()
@@ -181,6 +179,11 @@ class Run:
         return self._interrupt.asked
 
     @property
+    def stop(self) -> bool:
+        """Whether the stop value is reached."""
+        return self.found.stop
+
+    @property
     def finished(self) -> bool:
         reached = self.limits.reached(self.learner.train_iter, self.collector.envstep)
         return self.stop or self.ended or self.interrupted or reached
@@ -209,16 +212,12 @@ class Run:
 
     def _evaluate(self) -> None:
         learner = self.learner
-        result = self.evaluator.eval(
-            learner.save_checkpoint, learner.train_iter, self.collector.envstep
-        )
-        self.stop = result.stop
-        self._returns = list(result.reward)
-        if np.mean(result.reward) >= self.evaluator.best:
+        save, envstep = learner.save_checkpoint, self.collector.envstep
+        self.found = evaluate(self.evaluator, save, learner.train_iter, envstep)
+        if self.found.is_best:
             self.parts.save("best")
-        won = self.evaluator.history[-1].get(WIN_RATE)
-        self.progress.evaluated(float(np.mean(result.reward)), self.evaluator.best, won)
-        self.callbacks.call("evaluation", result.reward)
+        self.progress.evaluated(self.found)
+        self.callbacks.call("evaluation", self.found.returns)
 
     def learn(self, collected: Collected) -> None:
         """Update the policy on what the new samples give to learn from."""
@@ -260,13 +259,11 @@ class Run:
             "config": plain_dict(self.cfg),
             "limits": asdict(self.limits),
             "seconds": self.seconds,
-            "stop": self.stop,
-            "returns": self._returns,
+            "found": asdict(self.found),
             "rng": rng_state(),
             "policy_rng": self.policy.rng.bit_generator.state,
             "learner": self.learner.state_dict(),
             "collector": self.collector.state_dict(),
-            "evaluator": self.evaluator.state_dict(),
             "parts": self.parts.state_dict(),
         }
         self._states.save(state)
@@ -275,11 +272,11 @@ class Run:
         self._last_saved = time.monotonic()
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._seconds, self.stop = state["seconds"], state["stop"]
-        self._returns = list(state["returns"])
+        self._seconds, self.found = state["seconds"], Evaluated(**state["found"])
         self.learner.load_state_dict(state["learner"])
         self.collector.load_state_dict(state["collector"])
-        self.evaluator.load_state_dict(state["evaluator"])
+        if self.found.history:
+            self.evaluator.load_state_dict(self.found.state)
         if self.buffer is not None:
             self.buffer.load_state_dict(state["buffer"])
         self.parts.load_state_dict(state["parts"])
@@ -303,8 +300,7 @@ class Run:
             if not (self.learner.train_iter or self.stop or self.ended):
                 n_stored = None if self.buffer is None else self.buffer.count()
                 check_learned(self.cfg.policy, self.limits, self.collector.envstep, n_stored)
-            history, train_iter = self.evaluator.history, self.learner.train_iter
-            if not history or history[-1]["train_iter"] != train_iter:
+            if not self.found.is_of(self.learner.train_iter):
                 self._evaluate()  # what is reported is the policy as it is left behind
             self.learner.call_hook("after_run")
             self.parts.save("last")
@@ -315,16 +311,13 @@ class Run:
         outcome = Outcome(
             directory=self.directory,
             seed=self.seed,
-            stop=self.stop,
+            found=self.found,
             interrupted=self.interrupted,
             env_step=self.collector.envstep,
             train_iter=self.learner.train_iter,
-            returns=self._returns,
-            best=self.evaluator.best,
             stop_value=self.cfg.env.stop_value,
             seconds=self.seconds,
             dropped_steps=self.collector.dropped_steps,
-            history=self.evaluator.history,
         )
         result = outcome.conclude(self.progress.message)
         self.callbacks.call("end", result)

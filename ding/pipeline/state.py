@@ -21,7 +21,7 @@ from ding.worker.buffer.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
-VERSION = 3
+VERSION = 4
 STATE_NAME, PREVIOUS_NAME = "run_state.pth.tar", "run_state_previous.pth.tar"
 _COMING_NAME = ".run_state_coming.tmp"
 _BUFFER_NAME = "run_buffer_{}.bin"

@@ -16,6 +16,7 @@ import pytest
 import ding
 from ding.entry import eval, serial_pipeline
 from ding.entry.cli import main
+from ding.pipeline.evaluation import Evaluated
 from ding.pipeline.progress import Progress
 from ding.pipeline.report import iqm, summary
 from ding.utils.limits import Limits
@@ -229,7 +230,8 @@ def shown(stream: Any, monkeypatch: Any, name: str = "run") -> str:
     progress = Progress(name, Limits(env_step=1000), stream)
     progress.update(0, 0)
     now = 20.0
-    progress.evaluated(12.34, 15.0)
+    state = {"history": [{"reward_mean": 12.34}], "best": 15.0}
+    progress.evaluated(Evaluated(False, [12.34], state))
     progress.update(200, 10)
     line = stream.text
     progress.message("bye")
