@@ -129,6 +129,6 @@ def run(peers: str | None, quick: bool, repeats: int | None) -> str:
             if not {"ours", "epymarl"} <= set(results):
                 raise BenchmarkError(f"{name}: a side failed, see above")
             rows.append(about | row_of(name, results))
-    if not quick:
-        keep_rows(STORE, rows, order=tuple(JOBS))
+            if not quick:
+                keep_rows(STORE, rows[-1:], order=tuple(JOBS))
     return f"joint env steps per second of training\n{table(rows)}\n\n{NOTES}"

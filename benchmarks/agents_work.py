@@ -32,13 +32,13 @@ JOBS = {
     "mappo": Work(
         env_id="simple_spread_v3",
         n_env=8,
-        env_steps=10 * 1600,
+        env_steps=5 * 1600,
         batch_size=400,
         learning_rate=7e-4,
         hidden=(128, 128),
         rollout=1600,
         epochs=10,
-        turns=10,
+        turns=5,
     ),
 }
 _QUICK = {"qmix": 8 * 200, "mappo": 2 * 1600}
