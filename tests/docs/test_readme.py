@@ -70,7 +70,7 @@ def test_python_block(
 
 def briefly(command: str) -> list[str]:
     """The words of a `ding` command, with a small limit where it trains."""
-    words = shlex.split(command)[1:]
+    words = shlex.split(command.replace(".onnx", ".ding"))[1:]  # tests/agent have the slow one
     limit = next((word for word in ("--env-step", "--steps") if word in words), None)
     if limit is not None:
         words[words.index(limit) + 1] = str(FEW_STEPS)
@@ -99,7 +99,7 @@ def test_commands_in_order(name: str, directory: Path, monkeypatch: pytest.Monke
     assert {"total_config.py", "result.json", "result.pkl", "curve.png", "ckpt", "log"} <= left
     if name == "README.md":
         assert len(list((directory / "runs/first/videos").glob("*.mp4"))) == 3
-        assert (directory / "runs/policy.onnx").is_file()
+        assert (directory / "runs/policy.ding").is_file()
     else:
         assert len(list((directory / "runs/first/video").glob("*.mp4"))) == FEW_EPISODES
         assert (directory / "runs/profile/profile.txt").is_file()
