@@ -8,7 +8,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 LEDGER_STAMP := .venv/.installed-ledger
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
-SOURCES := ding dizoo tests $(wildcard benchmarks ledger)
+SOURCES := ding dizoo tests nervex.py app_zoo.py $(wildcard benchmarks ledger)
 SEED ?= 0
 BASE ?= main
 

@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except DingError as error:
-        _say(f"ding: error: {error}", sys.stderr)
+        table.show(f"ding: error: {error}")
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         _say("ding: interrupted", sys.stderr)
@@ -242,6 +242,7 @@ def _train(args: argparse.Namespace) -> int:
 
 def _train_seeds(args: argparse.Namespace, configs: list[Any], limits: Any) -> int:
     from ding.entry.seeds import train_seeds
+    from ding.pipeline.progress import wrapped
 
     if isinstance(args.resume, str):
         raise DingError("--resume DIR goes with one seed; with several use --resume alone")
@@ -255,7 +256,7 @@ def _train_seeds(args: argparse.Namespace, configs: list[Any], limits: Any) -> i
         resume=args.resume,
         mode=args.mode,
     )
-    _say(text, sys.stdout)
+    _say(wrapped(text) if sys.stdout.isatty() else text, sys.stdout)
     return 0 if done else 130
 
 

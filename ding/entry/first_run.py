@@ -22,6 +22,8 @@ from ding.utils.registry import POLICY_REGISTRY
 USUAL_STEPS = 200_000
 """Env steps that settings are scaled to where nobody says how many."""
 _EVALUATIONS = 20
+_MOST_ENVS = 8
+"""Envs collect in step, so samples of one collect are a multiple of this."""
 _SUPPORT = {"v_min", "v_max"}
 _RANDOM_EPISODES, _RANDOM_STEPS = 3, 3000
 
@@ -145,7 +147,7 @@ def _on_policy(default: Mapping[str, Any], task: Task) -> Settings:
     n_sample = 2048 if task.is_continuous else 1024
     if not {"epoch_per_collect", "actor_epoch_per_collect"} & default["learn"].keys():
         n_sample = 64
-    n_sample = max(min(n_sample, task.steps // 20), 64)
+    n_sample = max(min(n_sample, task.steps // 20) // _MOST_ENVS * _MOST_ENVS, 64)
     batch_size = min(128 if n_sample > 64 else 64, n_sample)
     settings: Settings = {
         "discount_factor": 0.99,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -10,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import suppress
+from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
@@ -21,10 +20,12 @@ from ding.entry.bc import check_collects, clone
 from ding.entry.expert import EXPERT_MODES, check_has_expert
 from ding.entry.parallel import ParallelRun
 from ding.entry.reward_model import check_has_reward_model
+from ding.entry.seed_board import Board, ProcessText
 from ding.entry.selfplay import check_is_selfplay
 from ding.entry.serial import train
 from ding.league.run import LeagueRun
 from ding.parallel.checkpointing import MANIFEST
+from ding.pipeline.interrupt import EarlyInterrupt
 from ding.pipeline.report import draw_curves, summary
 from ding.pipeline.run import ConfigLike, Run, read_input
 from ding.pipeline.state import STATE_NAME
@@ -142,35 +143,64 @@ def side_by_side(
 ) -> dict[int, dict[str, Any]]:
     """Train in processes of their own, `jobs` at a time; Ctrl-C leaves out what had not begun."""
     threads = max((os.cpu_count() or 1) // jobs, 1)
+    context = get_context("spawn")
+    lines = context.SimpleQueue() if sys.stderr.isatty() else None
+    stop = context.Event()
     pool = ProcessPoolExecutor(
-        min(jobs, max(len(orders), 1)), get_context("spawn"), _begin_process, (threads,)
+        min(jobs, max(len(orders), 1)), context, _begin_process, (threads, lines, stop)
     )
+    board = None if lines is None else Board(lines, len(orders), sys.stderr)
     waiting, running = list(orders), dict[Future[dict[str, Any]], int]()
     results: dict[int, dict[str, Any]] = {}
-    with pool, suppress(KeyboardInterrupt):
-        # One at a time for each process: what a pool has queued begins even after Ctrl-C.
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                order = waiting.pop(0)
-                running[pool.submit(train_seed, *order)] = order[0]
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                results[running.pop(future)] = result = future.result()
-                if result["interrupted"]:
-                    waiting.clear()
+    with board or nullcontext(), pool:
+        try:
+            # One at a time for each process: what a pool has queued begins even after Ctrl-C.
+            while waiting or running:
+                while waiting and len(running) < jobs:
+                    order = waiting.pop(0)
+                    running[_submitted(pool, train_seed, order)] = order[0]
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    results[running.pop(future)] = result = future.result()
+                    if board is not None:
+                        board.finished()
+                    if result["interrupted"]:
+                        waiting.clear()
+        except KeyboardInterrupt:
+            stop.set()
     # After Ctrl-C the processes, which got the signal too, have saved and ended.
     return results | {seed: future.result() for future, seed in running.items()}
 
 
-def _begin_process(threads: int) -> None:
-    """Several runs share the terminal: plain lines. Ctrl-C is for the runs, which handle it."""
+def _submitted(
+    pool: ProcessPoolExecutor, train_seed: TrainSeed, order: _Order
+) -> Future[dict[str, Any]]:
+    # A process that this starts must not die of Ctrl-C before it can handle it.
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return pool.submit(_unless_stopped, train_seed, order)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+_stop: Any = None
+"""In a process of its own: set when Ctrl-C came before it could hear of it."""
+
+
+def _begin_process(threads: int, lines: Any, stop: Any) -> None:
+    """Several runs share the terminal; without one they write plain lines.
+
+    Ctrl-C is for the runs, which handle it.
+    """
+    global _stop
+    _stop = stop
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.stderr = _PlainText(sys.stderr.buffer, line_buffering=True)
+    signal.signal(signal.SIGINT, EarlyInterrupt())
+    if lines is not None:
+        sys.stderr = ProcessText(lines)
 
 
-class _PlainText(io.TextIOWrapper):
-    def isatty(self) -> bool:
-        return False
+def _unless_stopped(train_seed: TrainSeed, order: _Order) -> dict[str, Any]:
+    return {"interrupted": True} if _stop.is_set() else train_seed(*order)
 
 
 _SEED_AT_END = re.compile(r"_seed\d+$")

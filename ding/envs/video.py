@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ding.utils.errors import DingError
+
+
+def has_screen() -> bool:
+    """Whether a window can be opened."""
+    if os.environ.get("SDL_VIDEODRIVER") == "dummy":
+        return False
+    return sys.platform in ("darwin", "win32") or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
 
 
 class EpisodeRecorder:
@@ -22,6 +33,8 @@ class EpisodeRecorder:
         self.episode = 0
         self._writer: Any = None
         self._first: np.ndarray | None = None
+        if not has_screen():
+            os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame looks for one, and complains
 
     def add(self, env: Any) -> None:
         """Append the env's current frame, and begin a file if there is none."""

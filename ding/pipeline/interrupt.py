@@ -9,6 +9,15 @@ from types import FrameType
 from typing import Any
 
 
+class EarlyInterrupt:
+    """Signal handler of a process whose run has not begun: the run leaves when it begins."""
+
+    noted = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.noted = True
+
+
 class Interrupt:
     """While `with` lasts, the first signal sets `asked`; the next one raises KeyboardInterrupt."""
 
@@ -22,6 +31,7 @@ class Interrupt:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._old[number] = signal.signal(number, self._handle)
+        self.asked = any(getattr(old, "noted", False) for old in self._old.values())
         return self
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

@@ -19,6 +19,7 @@ _TERMINAL_SECONDS, _PLAIN_SECONDS = 0.2, 10.0
 _TOO_LONG_TO_TELL = 100 * 3600.0
 _NO_LIMIT = 10**10
 _LEAST_NAME = 8
+CLEAR_LINE = "\r\x1b[K"
 
 
 class Progress:
@@ -56,7 +57,8 @@ class Progress:
             returns, won = f"return {self._found.mean:.1f}", self._found.win_rate
             returns += f" (best {self._found.best:.1f})"
             returns += "" if won is None else f", win rate {won:.2f}"
-        speed = f"{(env_step - self._base[1]) / seconds:,.0f} steps/s"
+        steps_done = env_step - self._base[1]
+        speed = f"{steps_done / seconds:,.0f} steps/s" if steps_done else ""
         left = self._time_left(seconds, env_step, train_iter)
         steps, updates = self._limits.env_step, self._limits.train_iter
         if self._live:
@@ -81,12 +83,12 @@ class Progress:
         return _clock(left) if left < _TOO_LONG_TO_TELL else ""
 
     def _write(self, line: str) -> None:
-        self._stream.write(f"\r\x1b[K{line}" if self._live else line + "\n")
+        self._stream.write(f"{CLEAR_LINE}{line}" if self._live else line + "\n")
         self._stream.flush()
 
     def message(self, text: str) -> None:
         """Lines that stay, in a terminal wrapped at words."""
-        self._stream.write(f"\r\x1b[K{wrapped(text)}\n" if self._live else text + "\n")
+        self._stream.write(f"{CLEAR_LINE}{wrapped(text)}\n" if self._live else text + "\n")
         self._stream.flush()
 
 
@@ -133,7 +135,10 @@ def _fitted(name: str, parts: Sequence[str]) -> str:
 def wrapped(text: str) -> str:
     """Lines no longer than those of the terminal, with paths whole."""
     width = shutil.get_terminal_size().columns - 1
-    lines = [textwrap.wrap(line, width, break_long_words=False) for line in text.splitlines()]
+    lines = [
+        textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
+        for line in text.splitlines()
+    ]
     return "\n".join(part for line in lines for part in line or [""])
 
 

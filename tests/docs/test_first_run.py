@@ -30,7 +30,7 @@ def policy_of(env: str, policy: str, steps: int) -> dict[str, Any]:
 
 def test_numbers_of_the_rule() -> None:
     ppo = policy_of("FrozenLake-v1", "ppo", 10_000)
-    assert ppo["collect"]["n_sample"] == 500 and not ppo["obs_norm"]
+    assert ppo["collect"]["n_sample"] == 496 and not ppo["obs_norm"]
     dqn = policy_of("FrozenLake-v1", "dqn", 20_000)
     assert dqn["other"]["eps"] == {"type": "linear", "start": 1.0, "end": 0.05, "decay": 2000}
     assert dqn["other"]["replay_buffer"]["replay_buffer_size"] == 20_000

@@ -142,7 +142,9 @@ def test_a_run_is_resumed_drawn_exported_and_played(tmp_path: Path, capsys: Any)
     assert "after 40 env steps" in capsys.readouterr().out
 
 
-def test_videos_are_as_many_as_asked_for(tmp_path: Path, capsys: Any) -> None:
+def test_videos_are_as_many_as_asked_for(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("imageio_ffmpeg")
     pytest.importorskip("pygame")
     config_file(tmp_path)
@@ -150,6 +152,11 @@ def test_videos_are_as_many_as_asked_for(tmp_path: Path, capsys: Any) -> None:
     assert main(["eval", "run", "--episodes", "3", "--video", "2"]) == 0
     assert len(list(Path("run/videos").glob("*.mp4"))) == 2
     assert "3 episodes" in capsys.readouterr().out
+    for screen in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(screen, raising=False)
+    assert main(["play", "run"]) == 0
+    assert "1 video in run/videos" in capsys.readouterr().out
+    assert len(list(Path("run/videos").glob("*.mp4"))) == 3
 
 
 def test_config_shows_what_was_set_explains_and_compares(tmp_path: Path, capsys: Any) -> None:

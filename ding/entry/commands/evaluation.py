@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ding.entry.commands.options import count, import_from_here, whole
+from ding.entry.commands.options import count, import_from_here, number_of, videos_of, whole
 from ding.entry.commands.table import Say
 from ding.utils.errors import UsageError
 from ding.utils.files import check_can_write
@@ -89,18 +89,11 @@ def _recorded(agent: Any, args: argparse.Namespace, say: Say) -> Any:
         returns = play_episodes(agent, env, args.video, args.seed, video=directory)
     finally:
         env.close()
-    say(f"{args.video} videos in {directory}")
+    say(f"{number_of(args.video, 'video')} in {directory}")
     return returns
 
 
 def _video_dir(args: argparse.Namespace) -> Path:
-    directory = Path(args.video_dir) if args.video_dir else _videos_of(Path(args.run))
+    directory = Path(args.video_dir) if args.video_dir else videos_of(Path(args.run))
     check_can_write(directory, "--video-dir")
     return directory
-
-
-def _videos_of(place: Path) -> Path:
-    if place.is_dir():
-        return place / "videos"
-    inside_run = place.parent.name == "ckpt"
-    return (place.parent.parent if inside_run else place.parent) / "videos"

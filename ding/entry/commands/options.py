@@ -65,6 +65,18 @@ def object_at(place: str) -> Any:
     return getattr(module, name)
 
 
+def videos_of(place: Path) -> Path:
+    """Directory for videos of a run, or of one of its checkpoints."""
+    if place.is_dir():
+        return place / "videos"
+    inside_run = place.parent.name == "ckpt"
+    return (place.parent.parent if inside_run else place.parent) / "videos"
+
+
+def number_of(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def cut(line: str, most: int) -> str:
     """The line, or its beginning that fits."""
     return line if len(line) <= most else line[: most - 3] + "..."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -108,11 +109,12 @@ def _train_one(order: Order, args: argparse.Namespace, main: Any) -> int:
 
 def _train_several(order: Order, args: argparse.Namespace, main: Any, say: Say) -> int:
     from ding.entry.seeds import name_without_seed, train_each
+    from ding.pipeline.progress import wrapped
 
     directory = Path(args.exp_name or name_without_seed(main["exp_name"]))
     train = partial(train_seed, order)
     done, text = train_each(train, range(args.seeds), directory, args.resume, args.jobs)
-    say(text)
+    say(wrapped(text) if sys.stdout.isatty() else text)
     return 0 if done else 130
 
 
