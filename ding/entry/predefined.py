@@ -25,6 +25,7 @@ ZOO = {
     "league_demo": "dizoo.league_demo.config",
     "rock_paper_scissors": "dizoo.league_demo.config",
     "zero_sum": "dizoo.league_demo.config",
+    "slime_volley": "dizoo.slime_volley.config",
     "tictactoe": "dizoo.board_games.config",
     "climbing": "dizoo.matrix_games.config",
     "penalty": "dizoo.matrix_games.config",

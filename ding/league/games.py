@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from ding.league.league import BaseLeague
+from ding.league.pictures import shown_players
 from ding.league.player import ActivePlayer, HistoricalPlayer
 from ding.utils.checkpoint import whole_file
 from ding.utils.errors import CheckpointError
 from ding.worker.battle import Game
 
 NAME = "games.jsonl"
+MOST_ROWS = 16
+"""Of the table; `league.json` has all players."""
 
 
 class GameFile:
@@ -91,11 +94,13 @@ def _copied(league: BaseLeague, line: Mapping[str, Any]) -> HistoricalPlayer:
     return parent.snapshot(league.metric_env)
 
 
-def table(league: BaseLeague) -> str:
-    """Players by skill, with what is sure of it, their Elo and their mean rate of winning."""
+def table(league: BaseLeague, most: int = MOST_ROWS) -> str:
+    """The best players by skill, with what is sure of it, their Elo and mean rate of winning."""
     rows = [f"{'player':<44} {'skill':>6} {'95 %':>14} {'elo':>6} {'wins':>5}"]
-    rows += [_row(league, player) for player in _ranked(league)]
-    return "\n".join(rows)
+    players = shown_players(league, most)
+    rows += [_row(league, player) for player in players]
+    hidden = len(league.active_players) + len(league.historical_players) - len(players)
+    return "\n".join([*rows, *([f"and {hidden:,} more in league.json"] if hidden else [])])
 
 
 def _ranked(league: BaseLeague) -> list[Any]:

@@ -23,6 +23,7 @@ from ding.league.arena import Arena, Start
 from ding.league.games import GameFile, copy_line, count, lines_of, replay, summary, table
 from ding.league.games_service import Match, Played
 from ding.league.league import BaseLeague, create_league
+from ding.league.pictures import draw
 from ding.league.player import HistoricalPlayer
 from ding.league.trainee import Trainee
 from ding.pipeline.blueprint import Blueprint
@@ -286,7 +287,10 @@ class LeagueRun:
             self.evaluator.reset_policy(self.trainees[best].policy.eval_mode)
             returns = list(self.evaluator.eval(None, self.train_iter, self.envstep).reward)
         self.progress.message(table(self.league))
-        self.progress.message(f"{self.jobs:,} jobs; results in {self.directory}: league.json")
+        self.progress.message(
+            f"{self.jobs:,} jobs; results in {self.directory}: league.json, ratings.png, payoff.png"
+        )
+        draw(self.league, self.directory)
         curve = self.evaluator.history
         result = {
             "exp_name": str(self.directory),

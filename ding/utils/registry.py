@@ -122,6 +122,7 @@ ENV_REGISTRY = Registry(
         "league_demo": "dizoo.league_demo.envs.game_env:GameEnv",
         "micro_battle": "dizoo.micro_battle.envs.micro_battle_env:MicroBattleEnv",
         "micro_duel": "dizoo.micro_battle.envs.duel_env:DuelEnv",
+        "slime_volley": "dizoo.slime_volley.envs.slime_volley_env:SlimeVolleyEnv",
         "smac": "dizoo.smac.envs.smac_env:SMACEnv",
         "matrix_game": "dizoo.matrix_games.envs.matrix_game_env:MatrixGameEnv",
         "pettingzoo": _PETTING_ZOO,

@@ -46,7 +46,7 @@ def recomputed(folder: Path) -> dict[str, Any]:
     return ratings(league)
 
 
-def test_ratings_follow_from_the_games(tmp_path: Path) -> None:
+def test_ratings_follow_from_the_games(tmp_path: Path, drawn: list[Path]) -> None:
     league = league_pipeline(config(tmp_path), max_env_step=700)
     copies = [line for line in lines(tmp_path) if "copy" in line]
     games = [line for line in lines(tmp_path) if "seats" in line]
@@ -57,6 +57,10 @@ def test_ratings_follow_from_the_games(tmp_path: Path) -> None:
     assert recomputed(tmp_path) == ratings(league)
     for player in players_of(tmp_path / "run"):
         assert Path(player["checkpoint"]).is_file()
+    assert drawn == [tmp_path / "run"]
+    short = table(league, most=3).splitlines()
+    assert max(map(len, short)) <= 80 and short[-1] == f"and {len(copies) - 1} more in league.json"
+    assert sum(name in "".join(short) for name in league.active_players_ids) == 2
     first = table(league).splitlines()[1].split()[0]
     assert first == next(iter(league.player_rank())) == players_of(tmp_path / "run")[0]["player"]
 

@@ -1,0 +1,1 @@
+"""Slime volley: a ball over a fence, played by two."""

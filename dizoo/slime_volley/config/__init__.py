@@ -1,0 +1,1 @@
+"""Self-play and leagues on slime volley."""
