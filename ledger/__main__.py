@@ -26,6 +26,7 @@ from ledger.report import (
     markdown,
     merged,
     read_results,
+    with_short_table,
     write_results,
 )
 from ledger.rows import ROWS
@@ -210,6 +211,10 @@ def write(new: Stored) -> None:
     results = merged(read_results(RESULTS), new)
     write_results(RESULTS, results)
     (HERE / "README.md").write_text(markdown(results), encoding="utf-8")
+    readme = HERE.parent / "README.md"
+    if readme.is_file():
+        text = with_short_table(readme.read_text(encoding="utf-8"), results)
+        readme.write_text(text, encoding="utf-8")
 
 
 def record(jobs: Sequence[Job], root: Path, failed: Sequence[Job]) -> int:

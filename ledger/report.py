@@ -50,6 +50,8 @@ last step, with its 95 % interval. A goal is a return clearly beyond random play
 (`python -m ledger --defaults`, `python -m ledger --defaults --peer PYTHON`)
 """
 
+_BEGIN, _END = "<!-- from the ledger -->", "<!-- to here -->"
+
 _OF_NEWER_ROWS = ("updates", "cpu", "code", "confirmed")
 """Left out where it is not known."""
 
@@ -171,6 +173,29 @@ def _overview(tasks: Sequence[Task], results: Mapping[str, Sequence[Outcome]]) -
             f"| {_summed(task, outcomes)}{', solved' * is_solved} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def short_table(results: Stored) -> str:
+    """By env, who reaches its goal; where not all seeds did, how many of those that were run."""
+    by_env: dict[str, list[str]] = {}
+    for task in ROWS:
+        outcomes = results.get(task.name, [])
+        if outcomes and not isinstance(task, DefaultTask):
+            who, _, env = task.title.rpartition(", ")
+            passed = sum(o.passed(task.goal) for o in outcomes)
+            note = "" if passed == len(outcomes) else f" ({passed} of {len(outcomes)})"
+            by_env.setdefault(env, []).append(who + note)
+    lines = [f"| {env} | {', '.join(found)} |" for env, found in by_env.items()]
+    return "\n".join(
+        ["| env | who reaches its goal (seeds, where not all did) |", "|---|---|", *lines]
+    )
+
+
+def with_short_table(readme: str, results: Stored) -> str:
+    """The text with the table of today between its marks."""
+    before, _, rest = readme.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    return f"{before}{_BEGIN}\n{short_table(results)}\n{_END}{after}" if after else readme
 
 
 def _defaults_table(tasks: Sequence[DefaultTask], results: Mapping[str, Sequence[Outcome]]) -> str:

@@ -19,7 +19,15 @@ from ledger.fingerprints import fingerprint
 from ledger.interval import interquartile_mean, interval
 from ledger.outcome import Outcome, load_outcome, run_directory, run_seed
 from ledger.probe import Trace, digest_of
-from ledger.report import keep_curves, markdown, merged, read_results, write_results
+from ledger.report import (
+    keep_curves,
+    markdown,
+    merged,
+    read_results,
+    short_table,
+    with_short_table,
+    write_results,
+)
 from ledger.rows import ROWS
 from ledger.status import Standing
 from ledger.tasks import TASKS
@@ -88,6 +96,19 @@ def test_markdown_names_what_was_missed() -> None:
     assert "| 1 | not reached | 90.0 ± 0.5 |  | 3 |  | abc |" in text
     assert "solved |" not in text
     assert ", solved |" in markdown({TASK.name: [outcome(seed) for seed in TASK.seeds]})
+
+
+def test_the_short_table_stands_between_its_marks() -> None:
+    first, second = TASKS[1:3]
+    results = {first.name: [outcome(mean=500.0)], second.name: [outcome(mean=0.0), outcome(1)]}
+    rows = short_table(results).splitlines()[2:]
+    assert rows == ["| CartPole-v1 | DQN |", "| CartPole with 200 steps | discrete SAC (1 of 2) |"]
+    text = "above\n<!-- from the ledger -->\nold\n<!-- to here -->\nbelow\n"
+    found = with_short_table(text, results)
+    assert found.splitlines()[0] == "above" and found.splitlines()[-1] == "below"
+    assert rows[0] in found and "old" not in found
+    assert with_short_table(found, results) == found
+    assert with_short_table("no marks", results) == "no marks"
 
 
 def test_unknown_task_is_refused_with_the_nearest_name() -> None:
