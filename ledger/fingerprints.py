@@ -92,18 +92,24 @@ def _stored_files() -> tuple[list[str], dict[str, list[int]]]:
 
 
 def commit() -> str:
-    return _git("describe", "--always", "--dirty", "--abbrev=10").stdout.strip() or "unknown"
+    """That of the code here; the ledger's own pages and pictures may differ from it."""
+    name = _git("rev-parse", "--short=10", "HEAD").stdout.strip()
+    return f"{name}-dirty" if name and _changed() else name or "unknown"
 
 
 def check_clean() -> None:
     """Refuse to measure code that no commit has."""
-    changed = _git("status", "--porcelain", "--", *_CODE).stdout.split("\n")
-    names = [line[3:] for line in changed if line]
+    names = _changed()
     if names:
         raise DingError(
             f"{names[0]} differs from the last commit ({len(names)} such files): a row of the "
             "ledger names the commit that it measures, so commit them first"
         )
+
+
+def _changed() -> list[str]:
+    found = _git("status", "--porcelain", "--", *_CODE).stdout.split("\n")
+    return [line[3:] for line in found if line]
 
 
 def _git(*args: str) -> subprocess.CompletedProcess[str]:

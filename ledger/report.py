@@ -184,7 +184,7 @@ def short_table(results: Stored) -> str:
             who, _, env = task.title.rpartition(", ")
             passed = sum(o.passed(task.goal) for o in outcomes)
             note = "" if passed == len(outcomes) else f" ({passed} of {len(outcomes)})"
-            by_env.setdefault(env, []).append(who + note)
+            by_env.setdefault(env, []).append(who.replace(", ", " from ") + note)
     lines = [f"| {env} | {', '.join(found)} |" for env, found in by_env.items()]
     return "\n".join(
         ["| env | who reaches its goal (seeds, where not all did) |", "|---|---|", *lines]

@@ -244,18 +244,22 @@ TASKS = (
     _pendulum("td3", "TD3", 30_000),
     _pendulum("d4pg", "D4PG", 30_000),
     _pendulum("ppo", "PPO", 200_000, goal=-250.0),
-    _task("gym_hybrid", "gym_hybrid", "pdqn", "P-DQN, Moving", 1.7, 50_000),
-    _task("gym_hybrid", "gym_hybrid", "paddpg", "PADDPG, Moving", 1.7, 60_000),
-    _task("gym_hybrid", "gym_hybrid", "hppo", "PPO, Moving", 1.7, 200_000),
+    _task("gym_hybrid", "gym_hybrid", "pdqn", "P-DQN, gym-hybrid Moving", 1.7, 50_000),
+    _task("gym_hybrid", "gym_hybrid", "paddpg", "PADDPG, gym-hybrid Moving", 1.7, 60_000),
+    _task("gym_hybrid", "gym_hybrid", "hppo", "PPO, gym-hybrid Moving", 1.7, 200_000),
     _task("toy.lattice", "lattice", "bdq", "BDQ, Lattice", -2.1, 50_000),
     _task("toy.lattice", "lattice", "ppo", "PPO, Lattice", -2.1, 100_000),
     _task("classic_control.acrobot", "acrobot", "dqn", "DQN, Acrobot", -100.0, 60_000),
     _task("classic_control.acrobot", "acrobot", "ppo", "PPO, Acrobot", -100.0, 100_000),
     _mountain_car("dqn", "DQN", 150_000),
     _mountain_car("ppo", "PPO", 1_000_000),
-    _task("bitflip", "bitflip", "her_dqn", "DQN with HER, 15 bits", 0.95, 150_000, n_seed=3),
-    _task("bitflip", "bitflip", "pure_dqn", "DQN without HER, 15 bits", 0.95, 150_000, n_seed=1),
-    _task("bitflip", "bitflip20", "her_dqn", "DQN with HER, 20 bits", 0.95, 1_500_000, n_seed=1),
+    _task("bitflip", "bitflip", "her_dqn", "DQN with HER, bitflip of 15", 0.95, 150_000, n_seed=3),
+    _task(
+        "bitflip", "bitflip", "pure_dqn", "DQN without HER, bitflip of 15", 0.95, 150_000, n_seed=1
+    ),
+    _task(
+        "bitflip", "bitflip20", "her_dqn", "DQN with HER, bitflip of 20", 0.95, 1_500_000, n_seed=1
+    ),
     _task("toy.reach", "reach", "her_sac", "SAC with HER, Reach", -9.0, 15_000, n_seed=3),
     _task("toy.reach", "reach", "her_td3", "TD3 with HER, Reach", -9.0, 15_000, n_seed=3),
     _deep_sea("rnd_dqn", "DQN with RND", n_seed=3),
