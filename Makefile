@@ -25,9 +25,9 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) -e '.[dev,ray,video]'
 	@touch $@
 
-# LunarLander and Pong are not needed for anything else.
+# LunarLander, Pong and MuJoCo are not needed for anything else.
 $(LEDGER_STAMP): $(STAMP)
-	@$(PIP) -e '.[box2d,atari,minigrid,pettingzoo]'
+	@$(PIP) -e '.[box2d,atari,minigrid,mujoco,pettingzoo]'
 	@touch $@
 
 train: $(STAMP)  ## train CartPole with DQN; SEED=1 for another seed
@@ -64,10 +64,10 @@ check: test  ## the same as test
 bench: $(STAMP)  ## measure speed; prints a table
 	@$(BIN)/python -m benchmarks
 
-ledger: $(LEDGER_STAMP)  ## train over several seeds; prints what was reached
+ledger: $(LEDGER_STAMP)  ## train the rows that are stale or missing; can be stopped and goes on
 	@$(BIN)/python -m ledger
 
-ledger-check: $(LEDGER_STAMP)  ## train anew and compare with the stored results; changes nothing
+ledger-check: $(LEDGER_STAMP)  ## train on new seeds, compare with the stored results; changes nothing
 	@$(BIN)/python -m ledger --check
 
 clean:  ## remove the environment, caches and runs

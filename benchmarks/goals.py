@@ -61,7 +61,9 @@ def ours() -> Callable[[], Any]:
     from ding.worker import create_buffer
 
     n = EPISODES * STEPS
-    buffer = create_buffer(dict(type="naive", replay_buffer_size=n, links=True))
+    buffer = create_buffer(
+        dict(type="naive", replay_buffer_size=n, links=True, discount_factor=0.98)
+    )
     number = {"episode_id": np.arange(n) // STEPS, "episode_step": np.arange(n) % STEPS}
     buffer.push(Rows(steps(n) | number))
     goals = HindsightGoals.for_env({"ends_at_goal": False}, lambda cfg: Still(), {})

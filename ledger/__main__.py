@@ -1,9 +1,10 @@
-"""`python -m ledger`: train what is missing, then write down what was reached."""
+"""`python -m ledger`: train what is stale or missing, and write down what was reached."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -12,8 +13,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ding.utils.errors import DingError, nearest
+from ledger import peer
 from ledger.compare import Finding, alarms, compare
-from ledger.outcome import Outcome, forget, load_outcome, run_directory
+from ledger.confirm import confirm, look
+from ledger.defaults import DefaultTask
+from ledger.fingerprints import check_clean, files_of
+from ledger.outcome import Outcome, forget_finished, load_outcome, run_directory
 from ledger.report import (
     Stored,
     draw,
@@ -23,7 +28,9 @@ from ledger.report import (
     read_results,
     write_results,
 )
-from ledger.tasks import TASKS, Task
+from ledger.rows import ROWS
+from ledger.status import due, seeds_of, table
+from ledger.tasks import Task
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
@@ -35,7 +42,20 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python -m ledger", description=__doc__)
     p.add_argument("--only", action="append", metavar="TASK", help="this task; may be repeated")
     p.add_argument("--seeds", type=int, nargs="+", metavar="K", help="these seeds only")
-    p.add_argument("--fresh", action="store_true", help="train finished seeds again as well")
+    p.add_argument("--fresh", action="store_true", help="train what is fresh again as well")
+    p.add_argument("--status", action="store_true", help="what is fresh, stale or missing")
+    p.add_argument(
+        "--confirm",
+        action="store_true",
+        help="compare the first updates of stale seeds with those of their commits",
+    )
+    p.add_argument("--defaults", action="store_true", help="the suite of defaults instead")
+    p.add_argument(
+        "--peer",
+        metavar="PYTHON",
+        help="with --defaults: train Stable-Baselines3's with this interpreter",
+    )
+    p.add_argument("--store", action="store_true", help="write finished runs down, train nothing")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="trainings at once")
     p.add_argument(
         "--check",
@@ -49,17 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        jobs = [(t, s) for t in chosen(args.only) for s in args.seeds or t.seeds]
-        root = HERE / "runs" / "check" if args.check else HERE / "runs"
-        # A check that went by finished runs of an older state of the code would prove nothing.
-        n_slot, fresh = max(1, args.jobs), args.fresh or args.check
-        if args.check:
-            return check(jobs, root, run_missing(jobs, root, n_slot=n_slot, fresh=fresh))
-        # Each seed is written down when it ends: whoever stops this loses nothing.
-        failed = run_missing(
-            jobs, root, n_slot=n_slot, fresh=fresh, ended=lambda job: store([job], root)
-        )
-        return record(jobs, root, failed)
+        return run(args)
     except DingError as error:
         _say(f"ledger: error: {error}")
         return 1
@@ -68,27 +78,63 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def chosen(names: Sequence[str] | None) -> list[Task]:
-    by_name = {task.name: task for task in TASKS}
+def run(args: argparse.Namespace) -> int:
+    tasks = chosen(args.only, defaults=args.defaults)
+    runs, n_slot = HERE / "runs", max(1, args.jobs)
+    if args.peer:
+        peer.train((t for t in tasks if isinstance(t, DefaultTask)), args.peer, _say)
+        write({})
+        return 0
+    if args.store:
+        return record([(t, s) for t in tasks for s in args.seeds or t.seeds], runs, [])
+    if args.check:
+        # Seeds that nobody has chosen, and none of the runs of an older state of the code.
+        drawn = args.seeds or [1000 + secrets.randbelow(100_000) for _ in range(3)]
+        jobs = [(t, s) for t in tasks for s in drawn[: len(t.seeds)]]
+        return check(jobs, runs / "check", train(jobs, runs / "check", n_slot=n_slot))
+    seeds = seeds_of(tasks, read_results(RESULTS))
+    if args.seeds:
+        seeds = [seed for seed in seeds if seed.number in args.seeds]
+    if args.status:
+        _say(table(seeds))
+        return 0
+    check_clean()
+    if args.confirm:
+        for task, outcome in confirm(seeds, runs, _say):
+            write({task.name: [outcome]})
+        return 0
+    # Each seed is written down when it ends: whoever stops this loses nothing.
+    by_choice = args.fresh or args.only or args.seeds
+    wanted = [s for s in seeds if args.fresh or s.is_due] if by_choice else due(seeds)
+    jobs = [(seed.task, seed.number) for seed in wanted]
+    failed = train(jobs, runs, n_slot=n_slot, ended=lambda job: store([job], runs))
+    return record(jobs, runs, failed)
+
+
+def chosen(names: Sequence[str] | None, *, defaults: bool = False) -> list[Task]:
+    by_name = {task.name: task for task in ROWS}
     for name in names or []:
         if name not in by_name:
             raise DingError(f"no task '{name}' in the ledger{nearest(name, by_name)}")
-    return [task for task in TASKS if not names or task.name in names]
+    if names:
+        return [by_name[name] for name in names]
+    return [task for task in ROWS if isinstance(task, DefaultTask) == defaults]
 
 
-def run_missing(
+def train(
     jobs: Sequence[Job],
     root: Path,
     *,
     n_slot: int,
-    fresh: bool,
     ended: Callable[[Job], None] = lambda job: None,
 ) -> list[Job]:
-    """Train in processes of their own, `n_slot` at once; returns the jobs that failed."""
-    if fresh:
-        for task, seed in jobs:
-            forget(run_directory(root, task, seed))
-    waiting = [(t, s) for t, s in jobs if load_outcome(root, t, s) is None]
+    """Train in processes of their own, `n_slot` at once; returns the jobs that failed.
+
+    What was cut off goes on where it stopped; what was finished by other code begins anew.
+    """
+    waiting = list(jobs)
+    for task, seed in waiting:
+        forget_finished(root, task, seed)
     running: dict[subprocess.Popen[bytes], Job] = {}
     failed: list[Job] = []
     try:
@@ -111,6 +157,8 @@ def run_missing(
 
 def _start(job: Job, root: Path, n_slot: int) -> subprocess.Popen[bytes]:
     task, seed = job
+    if files_of(task.name) is None:
+        look(task, seed, root)
     # Several trainings with threads on all cores each would mostly wait for one another.
     threads = max(1, (os.cpu_count() or 1) // n_slot)
     directory = run_directory(root, task, seed)
@@ -136,10 +184,10 @@ def _ended(job: Job, root: Path) -> list[Job]:
         _say(f"{task.name} seed {seed}: failed: {' '.join(last)} (see {log})")
         return [job]
     verdict = "passed" if outcome.passed(task.goal) else "did not pass"
-    reached = "not reached" if outcome.steps is None else f"reached in {outcome.steps:,} env steps"
+    trained = "not reached" if outcome.steps is None else f"{outcome.steps:,}"
     _say(
-        f"{task.name} seed {seed}: {verdict}: stop value {reached}, return of fresh episodes "
-        f"{outcome.mean:.1f} (goal {task.goal:g}), {outcome.seconds:.0f} s"
+        f"{task.name} seed {seed}: {verdict}: env steps to the stop value or limit {trained}, "
+        f"{task.judged_by} {task.shown(outcome.mean)} (goal {task.goal:g}), {outcome.seconds:.0f} s"
     )
     return []
 
@@ -147,21 +195,27 @@ def _ended(job: Job, root: Path) -> list[Job]:
 def store(jobs: Sequence[Job], root: Path) -> Stored:
     """Write what these seeds came to: results, curves, pictures and the page."""
     new = _outcomes(jobs, root)
+    write(new)
+    for task in ROWS:
+        if task.name in new:
+            present = [s for s in task.seeds if load_outcome(root, task, s) is not None]
+            curves = keep_curves(HERE / "curves.json", root, task, present)
+            if not isinstance(task, DefaultTask):
+                draw(HERE, task, curves)
+    return new
+
+
+def write(new: Stored) -> None:
+    """These outcomes beside those that are stored."""
     results = merged(read_results(RESULTS), new)
     write_results(RESULTS, results)
     (HERE / "README.md").write_text(markdown(results), encoding="utf-8")
-    for task in TASKS:
-        if task.name in new:
-            present = [s for s in task.seeds if load_outcome(root, task, s) is not None]
-            draw(HERE, root, task, present)
-            keep_curves(HERE / "curves.json", root, task, present)
-    return new
 
 
 def record(jobs: Sequence[Job], root: Path, failed: Sequence[Job]) -> int:
     """Write what all seeds came to; 1 if any of these did not pass."""
     new = store(jobs, root)
-    passed = all(o.passed(t.goal) for t in TASKS for o in new.get(t.name, []))
+    passed = all(o.passed(t.goal) for t in ROWS for o in new.get(t.name, []))
     _say(f"written to {HERE.name}/: results.json, curves.json, README.md and pictures")
     return 0 if passed and not failed else 1
 
@@ -170,7 +224,7 @@ def check(jobs: Sequence[Job], root: Path, failed: Sequence[Job]) -> int:
     """Compare with the stored results; 1 if a seed fails or they are worse than by chance."""
     stored, new = read_results(RESULTS), _outcomes(jobs, root)
     findings: list[Finding] = []
-    for task in TASKS:
+    for task in ROWS:
         if task.name in new and task.name in stored:
             findings += compare(task, stored[task.name], new[task.name])
     worse = alarms(findings)
@@ -178,10 +232,7 @@ def check(jobs: Sequence[Job], root: Path, failed: Sequence[Job]) -> int:
         verdict = "WORSE" if f in worse else "ok"
         _say(f"{f.task}: {f.what} {f.before:,.1f} -> {f.after:,.1f}, p = {f.p:.3f}: {verdict}")
     missed = [
-        f"{t.name} seed {o.seed}"
-        for t in TASKS
-        for o in new.get(t.name, [])
-        if not o.passed(t.goal)
+        f"{t.name} seed {o.seed}" for t in ROWS for o in new.get(t.name, []) if not o.passed(t.goal)
     ]
     if missed:
         _say(f"did not pass: {', '.join(missed)}")

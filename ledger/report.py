@@ -12,20 +12,46 @@ from typing import Any
 
 import numpy as np
 
+from ledger import peer
+from ledger.defaults import DefaultTask
+from ledger.interval import interval
 from ledger.outcome import Outcome, load_curve
-from ledger.tasks import FRESH_EPISODES, TASKS, Task
+from ledger.rows import ROWS
+from ledger.tasks import FRESH_EPISODES, Task
 
 Stored = dict[str, list[Outcome]]
+Curves = dict[str, list[list[float]]]
+"""Env steps and return of each evaluation, by seed."""
 
 _HEAD = f"""# Learning ledger
 
 What the zoo's configs reach, written by `make ledger`. Every seed trains until its own evaluation
 reaches the stop value of the config, or until the limit of env steps. Then the last checkpoint, not
-the best one, plays {FRESH_EPISODES} fresh episodes, from starts that training never saw. A seed has
-passed if it reached the stop value within the limit *and* the mean of the fresh episodes is at
-least the goal. `make ledger-check` trains anew and tells whether the results got worse by more than
-chance explains. `results.json` has every seed, `curves.json` the evaluations of each.
+the best one, plays {FRESH_EPISODES} fresh episodes, from starts that training never saw and that no
+two seeds share. A seed has passed if it reached the stop value within the limit *and* the mean of
+the fresh episodes is at least the goal. Games of two train to the limit and are judged by a measure
+of their own, named with them. The result below is the interquartile mean over seeds with its 95 %
+interval; a task is **solved** if the lower end reaches the goal and all seeds have passed.
+
+Every row knows the commit that it was trained at and the files that its training runs
+(`files.json`). `python -m ledger --status` tells which rows are fresh, stale or missing;
+`make ledger` trains those that are due, the cheapest first, writes each seed down when it ends and
+goes on where it was stopped; `python -m ledger --confirm` runs the first updates of stale rows at
+their commits and here and marks those that agree in every bit. `make ledger-check` trains on seeds
+that nobody chose and tells whether the results got worse by more than chance explains.
+`results.json` has every seed, `curves.json` the evaluations of each.
 """
+
+_DEFAULTS = """## Defaults
+
+`ding train ENV POLICY --steps STEPS` without a config, beside Stable-Baselines3's defaults in the
+same steps, judged alike: the interquartile mean over seeds of 100 fresh episodes each after the
+last step, with its 95 % interval. A goal is a return clearly beyond random play.
+(`python -m ledger --defaults`, `python -m ledger --defaults --peer PYTHON`)
+"""
+
+_OF_NEWER_ROWS = ("updates", "cpu", "code", "confirmed")
+"""Left out where it is not known."""
 
 
 def read_results(path: Path) -> Stored:
@@ -39,7 +65,7 @@ def read_results(path: Path) -> Stored:
 def merged(stored: Stored, new: Stored) -> Stored:
     """`stored` with new seeds in place of their older versions, in the order of the tasks."""
     result = {}
-    for task in TASKS:
+    for task in ROWS:
         by_seed = {o.seed: o for o in [*stored.get(task.name, []), *new.get(task.name, [])]}
         if by_seed:
             result[task.name] = [by_seed[seed] for seed in sorted(by_seed)]
@@ -55,30 +81,39 @@ def write_results(path: Path, results: Stored) -> None:
                 "config": task.module,
                 "goal": task.goal,
                 "limit": task.limit,
-                "seeds": [asdict(outcome) for outcome in results[task.name]],
+                "seeds": [_plain(outcome) for outcome in results[task.name]],
             }
-            for task in TASKS
+            for task in ROWS
             if task.name in results
         },
     }
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def keep_curves(path: Path, root: Path, task: Task, seeds: Sequence[int]) -> None:
-    """Env steps and returns of the evaluations of these seeds; what else is stored stays."""
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    plain = asdict(outcome)
+    return {k: v for k, v in plain.items() if v or k not in _OF_NEWER_ROWS}
+
+
+def keep_curves(path: Path, root: Path, task: Task, seeds: Sequence[int]) -> Curves:
+    """Env steps and returns of the evaluations of these seeds; what else is stored stays.
+
+    Returns those of all the task's seeds.
+    """
     stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    curves = stored.get(task.name, {})
+    curves: Curves = stored.get(task.name, {})
     for seed in seeds:
         points = load_curve(root, task, seed)
         curves[str(seed)] = [[p["envstep"], round(p["reward_mean"], 2)] for p in points]
     stored[task.name] = curves
-    ordered = {t.name: stored[t.name] for t in TASKS if t.name in stored}
+    ordered = {t.name: stored[t.name] for t in ROWS if t.name in stored}
     # A line for each seed: readable, and small changes stay small in version control.
     blocks = [
         f'"{name}": {{\n' + ",\n".join(f'"{k}": {json.dumps(v)}' for k, v in seeds.items()) + "}"
         for name, seeds in ordered.items()
     ]
     path.write_text("{" + ",\n".join(blocks) + "}\n", encoding="utf-8")
+    return curves
 
 
 def machine() -> dict[str, Any]:
@@ -108,8 +143,12 @@ def versions() -> dict[str, str]:
 
 
 def markdown(results: Stored) -> str:
-    tasks = [task for task in TASKS if task.name in results]
+    tasks = [task for task in ROWS if task.name in results]
+    defaults = [task for task in tasks if isinstance(task, DefaultTask)]
+    tasks = [task for task in tasks if not isinstance(task, DefaultTask)]
     blocks = [_HEAD, _overview(tasks, results)]
+    if defaults:
+        blocks += [_DEFAULTS, _defaults_table(defaults, results)]
     blocks += [_section(task, results[task.name]) for task in tasks]
     blocks.append(_footer())
     return "\n".join(blocks)
@@ -117,33 +156,60 @@ def markdown(results: Stored) -> str:
 
 def _overview(tasks: Sequence[Task], results: Mapping[str, Sequence[Outcome]]) -> str:
     lines = [
-        "| task | goal | limit | seeds passed | env steps, median (max) | return, mean (min) |",
+        "| task | goal | limit | seeds passed | env steps, median (max) | result [95 %] |",
         "|---|---|---|---|---|---|",
     ]
     for task in tasks:
         outcomes = results[task.name]
         passed = sum(o.passed(task.goal) for o in outcomes)
         steps = [np.inf if o.steps is None else o.steps for o in outcomes]
-        means = [o.mean for o in outcomes]
+        low = interval(outcomes)[1]
+        is_solved = low >= task.goal and passed == len(outcomes) >= len(task.seeds)
         lines.append(
             f"| {task.title} | {task.goal:g} | {task.limit:,} | {passed} of {len(outcomes)} "
             f"| {_count(np.median(steps))} ({_count(max(steps))}) "
-            f"| {np.mean(means):.1f} ({min(means):.1f}) |"
+            f"| {_summed(task, outcomes)}{', solved' * is_solved} |"
         )
     return "\n".join(lines) + "\n"
 
 
+def _defaults_table(tasks: Sequence[DefaultTask], results: Mapping[str, Sequence[Outcome]]) -> str:
+    lines = [
+        "| env | env steps | policy | goal | seeds | ours | SB3 |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for task in tasks:
+        outcomes, theirs = results[task.name], peer.outcomes(task)
+        env = task.title.removeprefix(f"{task.policy}, ")
+        cells = (env, f"{task.limit:,}", task.policy, f"{task.goal:g}", len(outcomes))
+        summed = (_summed(task, outcomes), _summed(task, theirs) if theirs else "")
+        lines.append(f"| {' | '.join(map(str, (*cells, *summed)))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _summed(task: Task, outcomes: Sequence[Outcome]) -> str:
+    middle, low, high = map(task.shown, interval(outcomes))
+    return f"{middle} [{low}, {high}]"
+
+
 def _section(task: Task, outcomes: Sequence[Outcome]) -> str:
     config = task.module.replace(".", "/") + ".py"
+    trained = "env steps" if task.measure else "env steps to the stop value"
     lines = [
         f"## {task.title}\n",
         f"[`{config}`](../{config})\n",
-        f"| seed | env steps to the stop value | return of {FRESH_EPISODES} fresh episodes | s |",
-        "|---|---|---|---|",
+        f"| seed | {trained} | {task.judged_by} | updates per env step | s | CPU s | commit |",
+        "|---|---|---|---|---|---|---|",
     ]
     for o in outcomes:
         steps = _count(np.inf if o.steps is None else o.steps)
-        lines.append(f"| {o.seed} | {steps} | {o.mean:.1f} ± {o.error:.1f} | {o.seconds:.0f} |")
+        found = f"{task.shown(o.mean)} ± {task.shown(o.error)}"
+        rate = f"{o.updates / o.steps:.2g}" if o.updates and o.steps else ""
+        cpu = "" if o.cpu is None else f"{o.cpu:.0f}"
+        origin = f"{o.commit}, confirmed at {o.confirmed}" if o.confirmed else o.commit
+        lines.append(
+            f"| {o.seed} | {steps} | {found} | {rate} | {o.seconds:.0f} | {cpu} | {origin} |"
+        )
     return "\n".join([*lines, "", f"![{task.title}]({task.name}.png)\n"])
 
 
@@ -159,7 +225,7 @@ def _count(steps: float) -> str:
     return f"{int(steps):,}" if np.isfinite(steps) else "not reached"
 
 
-def draw(directory: Path, root: Path, task: Task, seeds: Sequence[int]) -> None:
+def draw(directory: Path, task: Task, curves: Curves) -> None:
     """The evaluations during training, a line per seed."""
     import matplotlib
 
@@ -167,11 +233,12 @@ def draw(directory: Path, root: Path, task: Task, seeds: Sequence[int]) -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6, 3.4), dpi=100)
-    for seed in seeds:
-        curve = load_curve(root, task, seed)
-        steps = [point["envstep"] for point in curve]
-        axes.plot(steps, [point["reward_mean"] for point in curve], label=f"seed {seed}")
-    axes.axhline(task.goal, color="0.4", linestyle="--", linewidth=1, label=f"goal {task.goal:g}")
+    for seed in sorted(curves, key=int):
+        steps, returns = zip(*curves[seed], strict=True)
+        axes.plot(steps, returns, label=f"seed {seed}")
+    if task.measure is None:
+        label = f"goal {task.goal:g}"
+        axes.axhline(task.goal, color="0.4", linestyle="--", linewidth=1, label=label)
     axes.set(xlabel="env steps", ylabel="return of evaluations", title=task.title)
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")

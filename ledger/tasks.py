@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,21 @@ class Expert:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnMeasure:
+    """How a task is judged that trains to its limit, by a function of `ledger.measures`."""
+
+    function: str
+    title: str
+    """What its number says."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Task:
-    """Train until the config's stop value; then the mean of fresh episodes has to be `goal`."""
+    """Train until the config's stop value; then the mean of fresh episodes has to be `goal`.
+
+    With a measure of its own: train to the limit; then that has to be `goal`. A config with a
+    `league` trains its players.
+    """
 
     name: str
     title: str
@@ -38,6 +51,19 @@ class Task:
     """Most env steps."""
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     expert: Expert | None = None
+    measure: OwnMeasure | None = None
+
+    @property
+    def judged_by(self) -> str:
+        return self.measure.title if self.measure else f"return of {FRESH_EPISODES} fresh episodes"
+
+    def shown(self, mean: float) -> str:
+        return f"{mean:.3f}" if self.measure else f"{mean:.1f}"
+
+    @property
+    def probe_name(self) -> str:
+        """What `ledger/probe.py` knows it by."""
+        return self.module
 
     def configs(self, directory: Path) -> tuple[Any, dict[str, Any]]:
         """main_config with its results in `directory`, and create_config."""
@@ -51,6 +77,7 @@ class Task:
         """Changes with whatever makes the results of an older run incomparable."""
         loaded = import_module(self.module)
         parts = [loaded.main_config, loaded.create_config, self.goal, self.limit]
+        parts += [asdict(self.measure)] if self.measure else []
         text = json.dumps(parts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -146,6 +173,19 @@ def _imitation(policy: str, title: str, goal: float, expert: Expert) -> Task:
 def _pong(policy: str, name: str, limit: int) -> Task:
     """Hours each; where the goal was not reached the limit is how far the stored training went."""
     return _task("atari", "pong", policy, f"{name}, Pong", 16.0, limit, n_seed=1)
+
+
+_TICTACTOE = OwnMeasure(
+    function="tictactoe",
+    title="wins as the first against random, less 1 for each loss in 4,000 games",
+)
+_KUHN = OwnMeasure(function="kuhn_poker", title="exploitability of the average, negative")
+
+
+def _game(env: str, policy: str, title: str, goal: float, limit: int, measure: OwnMeasure) -> Task:
+    """Env steps are moves of both players."""
+    folder = "poker" if "poker" in env else "board_games"
+    return replace(_task(folder, env, policy, title, goal, limit, n_seed=3), measure=measure)
 
 
 TASKS = (
@@ -250,6 +290,8 @@ TASKS = (
         186.0,
         Expert(task="cartpole_fixed_ppo", n_episode=5, key="reward_model.data_path"),
     ),
+    _game("tictactoe", "ppo", "PPO by self-play, tic-tac-toe", 0.95, 1_000_000, _TICTACTOE),
+    _game("kuhn_poker", "ppo", "PPO by fictitious play, Kuhn poker", -0.1, 200_000, _KUHN),
     _lander("ppo", "PPO", 1_000_000, n_seed=3),
     _lander("dqn", "DQN", 1_000_000, n_seed=3),
     _lander("rainbow", "Rainbow", 1_000_000, n_seed=3),

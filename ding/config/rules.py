@@ -56,18 +56,17 @@ def apply_rules(
 def _fit_buffer(tree: dict[str, Any], origins: dict[str, Origin], policy_class: Any) -> None:
     """The buffer draws what the policy learns from: sequences, or sums of `nstep` rewards."""
     buffer = "policy.other.replay_buffer"
+    leaders: dict[str, str] = {}
+    get_train_sample = getattr(policy_class, "_get_train_sample", None)
+    # A policy that sums rewards by itself has no use for a buffer that does it again.
+    of_steps = getattr(get_train_sample, "single_steps", False)
+    if of_steps and lookup(tree, f"{buffer}.discount_factor") is not MISSING:
+        leaders["discount_factor"] = "policy.discount_factor"
     if lookup(tree, f"{buffer}.burn_in") is not MISSING:
-        leaders = _SEQUENCE_KEYS
-        if getattr(policy_class, "draws_sequences", False):
-            leaders = {"unroll_len": "policy.collect.unroll_len"}
-    elif lookup(tree, f"{buffer}.nstep") is not MISSING:
-        leaders = {"discount_factor": "policy.discount_factor"}
-        # A policy that sums rewards by itself has no use for a buffer that does it again.
-        get_train_sample = getattr(policy_class, "_get_train_sample", None)
-        if getattr(get_train_sample, "single_steps", False):
-            leaders = {**leaders, "nstep": "policy.nstep"}
-    else:
-        leaders = {}
+        draws = getattr(policy_class, "draws_sequences", False)
+        leaders |= {"unroll_len": "policy.collect.unroll_len"} if draws else _SEQUENCE_KEYS
+    elif of_steps and lookup(tree, f"{buffer}.nstep") is not MISSING:
+        leaders["nstep"] = "policy.nstep"
     for key, leader in leaders.items():
         if lookup(tree, leader) is not MISSING:
             _derive(tree, origins, f"{buffer}.{key}", leader)

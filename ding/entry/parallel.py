@@ -12,20 +12,18 @@ from ding.config.compile import save_compiled
 from ding.config.tree import plain_dict
 from ding.entry.head_start import ALONE_SECONDS, StartingRay
 from ding.entry.parallel_config import check_parallel, timeout_name, translated
-from ding.envs import get_vec_env_setting, manager_of
 from ding.parallel.backend import Backend, InlineBackend
 from ding.parallel.checkpointing import MANIFEST, Saved, load_manifest
 from ding.parallel.coordinator import Coordinator, Evaluated
 from ding.parallel.fleet import Fleet
-from ding.parallel.services import Blueprint
 from ding.parallel.worker_pool import Worker
-from ding.pipeline.budget import budget_advice, check_budget
+from ding.pipeline.blueprint import Blueprint
+from ding.pipeline.fitting import fit_to_env
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress, Scalars
 from ding.pipeline.report import Outcome
 from ding.pipeline.run import ConfigLike, read_input, threads_for
-from ding.pipeline.spaces import advice, fit_model_to_env, fit_reward_model_to_env
 from ding.pipeline.state import check_same_config, discard, find_run
 from ding.policy import create_policy
 from ding.utils.errors import CheckpointError
@@ -107,17 +105,8 @@ class ParallelRun:
             raise
 
     def _fit_model(self) -> None:
-        env_fn, cfgs, _ = get_vec_env_setting(self.cfg.env)
-        with manager_of(self.cfg.env.manager, env_fn, cfgs) as manager:
-            if "type" not in self.cfg.policy.model:
-                fit_model_to_env(self.cfg.policy, manager)
-            fit_reward_model_to_env(self.cfg, manager)
-            check_budget(self.cfg.policy, self.limits)
-            longest = getattr(manager, "step_limit", None)
-            self._advice = [
-                *advice(self.cfg.policy, manager),
-                *budget_advice(self.cfg.policy, self.limits, longest),
-            ]
+        with Blueprint(self.cfg, self.seed).envs(self.seed, to_evaluate=False) as manager:
+            self._advice = fit_to_env(self.cfg, manager, self.limits)
 
     def _find(self, resume: str | Path | bool, or_begin: bool) -> Path | None:
         """The run to go on with."""

@@ -9,8 +9,8 @@ from typing import Any
 from ding.league.games_service import GamesPool, Match, Played
 from ding.parallel.backend import Backend, InlineBackend, ServiceLostError
 from ding.parallel.ledger import Ledger
-from ding.parallel.services import Blueprint
 from ding.parallel.worker_pool import Worker
+from ding.pipeline.blueprint import Blueprint
 
 # A match of a slow simulator may well take minutes.
 _TIMEOUT = 1800.0

@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ding.envs.manager.slot import seed_after
-from ding.parallel.services import Answer, Blueprint, writable
+from ding.parallel.services import Answer, writable
 from ding.parallel.worker_pool import Worker, WorkerPool
+from ding.pipeline.blueprint import Blueprint
 from ding.policy import ActingState, create_policy
 from ding.utils.batch import Batch, Rows, columns_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
@@ -59,11 +61,13 @@ class GamesService:
     def __init__(self, blueprint: Blueprint, index: int = 0, incarnation: int = 0) -> None:
         cfg, seed = blueprint.cfg, blueprint.seed_of(index, incarnation)
         self._seed = blueprint.seed
+        env = blueprint.envs(seed, to_evaluate=False)
+        env.flights_under(Path(cfg.exp_name))
         with _chance_of(seed):
             self._seats = [create_policy(cfg.policy, enable_field=["collect"]) for _ in range(2)]
             self._collector: Any = create_serial_collector(
                 cfg.policy.collect.collector,
-                env=blueprint.envs(seed, to_evaluate=False),
+                env=env,
                 exp_name=cfg.exp_name,
                 instance_name=f"collector{index}",
             )

@@ -25,10 +25,11 @@ from ding.league.games_service import Match, Played
 from ding.league.league import BaseLeague, create_league
 from ding.league.player import HistoricalPlayer
 from ding.league.trainee import Trainee
-from ding.parallel.services import Blueprint
+from ding.pipeline.blueprint import Blueprint
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress
+from ding.pipeline.report import write_result
 from ding.pipeline.run import ConfigLike, read_input
 from ding.pipeline.spaces import fit_model_to_env
 from ding.pipeline.state import check_same_config, find_run
@@ -120,7 +121,8 @@ class LeagueRun:
                 "at a time: the other collectors will have nothing to play"
             )
         self.jobs, self.envstep, self._turn = 0, 0, 0
-        self._shown = self._saved = time.monotonic()
+        self._shown = self._saved = self._began = time.monotonic()
+        self._earlier_seconds = 0.0
         self._save_cost = 0.0
         if state is None:
             self._begin()
@@ -170,6 +172,11 @@ class LeagueRun:
     def train_iter(self) -> int:
         """Updates of all players."""
         return sum(trainee.learner.train_iter for trainee in self.trainees.values())
+
+    @property
+    def seconds(self) -> float:
+        """Time of this league, with what it took before it was resumed."""
+        return self._earlier_seconds + time.monotonic() - self._began
 
     @property
     def finished(self) -> bool:
@@ -268,14 +275,20 @@ class LeagueRun:
         self.progress.message(table(self.league))
         self.progress.message(f"{self.jobs:,} jobs; results in {self.directory}: league.json")
         curve = self.evaluator.history
-        return {
+        result = {
+            "exp_name": str(self.directory),
+            "seed": self.seed,
+            "stop": False,
             "interrupted": self._interrupt.asked,
             "env_step": self.envstep,
             "train_iter": self.train_iter,
             "eval_value": curve[-1]["reward_mean"] if curve else None,
             "eval_value_raw": returns,
+            "seconds": round(self.seconds, 3),
             "curve": curve,
         }
+        write_result(self.directory, result)
+        return result
 
     # --- state ---------------------------------------------------------------------------------
 
@@ -290,6 +303,7 @@ class LeagueRun:
             "jobs": self.jobs,
             "turn": self._turn,
             "envstep": self.envstep,
+            "seconds": self.seconds,
             "rng": rng_state(),
             "trainees": {name: t.state_dict() for name, t in self.trainees.items()},
             "players": {
@@ -314,6 +328,7 @@ class LeagueRun:
             trainee.load_state_dict(state["trainees"][name])
         self.jobs, self.envstep, self._turn = state["jobs"], state["envstep"], state["turn"]
         self.league.turn_to(self._turn)
+        self._earlier_seconds = state["seconds"]
         set_rng_state(state["rng"])
         self.progress.message(f"resumed {self.directory} after {self.jobs:,} jobs")
 

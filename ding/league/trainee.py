@@ -11,6 +11,7 @@ from ding.pipeline.learning import train_on
 from ding.policy import create_policy
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint
 from ding.worker import create_learner
+from ding.worker.commander import collect_settings
 
 
 class Trainee:
@@ -29,8 +30,7 @@ class Trainee:
 
     def settings(self) -> dict[str, Any]:
         """How to explore now."""
-        info = {"learner_step": self.learner.train_iter, "envstep": self.envstep}
-        return self.policy.command_mode.get_setting_collect(info)
+        return collect_settings(self.policy.command_mode, self.learner.train_iter, self.envstep)
 
     def learn(self, samples: Any, envstep: int, statistics: Any) -> None:
         self.envstep += envstep

@@ -19,11 +19,12 @@ from ding.parallel.checkpointing import Checkpointing, Saved
 from ding.parallel.data_flow import Feed, OnPolicyFeed, ReplayFeed
 from ding.parallel.fleet import Autoscaler, Fleet
 from ding.parallel.ledger import Ledger
-from ding.parallel.services import Blueprint
 from ding.parallel.worker_pool import Worker, WorkerPool
-from ding.pipeline.budget import no_update
+from ding.pipeline.blueprint import Blueprint
+from ding.pipeline.budget import check_learned
 from ding.utils.limits import Limits
 from ding.worker import evaluation_due
+from ding.worker.commander import collect_settings
 
 # Seconds between two copies of the learner's state, from which another one would go on.
 _STATE_SECONDS = 2.0
@@ -180,8 +181,8 @@ class Coordinator:
 
     def settings(self, index: int) -> dict[str, Any]:
         """How a collector is to explore from here on."""
-        progress = {"learner_step": self.ledger.updates, "envstep": self.ledger.env_steps}
-        settings = dict(self._command.get_setting_collect(progress))
+        ledger = self.ledger
+        settings = collect_settings(self._command, ledger.updates, ledger.env_steps)
         if isinstance(settings.get("eps"), float):
             settings["eps"] = spread_epsilon(settings["eps"], index, len(self.collectors))
         return settings
@@ -269,7 +270,9 @@ class Coordinator:
 
     def _finish(self) -> None:
         """Leave behind the very policy that reached the goal, or the last one."""
-        self._check_learned()
+        if not (self.ledger.updates or self.found.stop):
+            n_stored = None if self.buffer is None else self.ledger.samples
+            check_learned(self.policy_cfg, self._limits, self.ledger.env_steps, n_stored)
         self._await(lambda: self.learner.idle and self.evaluator.idle)
         while not self.found.stop and self.found.weights is not self.weights:
             if self.weights is not None and self.evaluator.idle:
@@ -283,13 +286,6 @@ class Coordinator:
             self._save_rewards(name)
         self._await(lambda: self.learner.idle and self._rewards_holder.idle)
         self._save_now()
-
-    def _check_learned(self) -> None:
-        """Raise if the limits were reached before the first update."""
-        ledger = self.ledger
-        if not (ledger.updates or self.found.stop or not self._limits.train_iter):
-            n_stored = None if self.buffer is None else ledger.samples
-            raise no_update(self.policy_cfg, ledger.env_steps, n_stored)
 
     def _leave(self) -> None:
         self._await(lambda: self.learner.idle)

@@ -6,16 +6,12 @@ Weights and samples travel as NumPy arrays in plain dicts. Every method returns 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import torch
 
-from ding.envs import get_vec_env_setting, manager_of
-from ding.envs.manager.slot import seed_after
 from ding.parallel.sharded_learning import (
     NoLog,
     begin_alike,
@@ -24,11 +20,12 @@ from ding.parallel.sharded_learning import (
     indivisible,
     own_address,
 )
-from ding.pipeline.assemble import Parts, assemble
+from ding.pipeline.assemble import Parts
 from ding.pipeline.batches import CollectedBatches, ReplayBatches
+from ding.pipeline.blueprint import Blueprint
 from ding.pipeline.learning import train_on
 from ding.pipeline.source import Collected, CollectorSource
-from ding.policy import ActingState, Statistics, create_policy
+from ding.policy import ActingState, Statistics
 from ding.torch_utils.distributed import (
     Group,
     GroupError,
@@ -40,57 +37,18 @@ from ding.torch_utils.distributed import (
 from ding.utils.batch import Batch, Rows, columns_of, concat, length, take, tree_map
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
-from ding.worker import (
-    BaseSerialEvaluator,
-    create_learner,
-    create_serial_collector,
-    create_serial_evaluator,
-)
 
 Answer = tuple[Any, Any]
-
-
-@dataclass(frozen=True)
-class Blueprint:
-    """All that a service is made from."""
-
-    cfg: Any
-    """The compiled config, with the model fitted to the env."""
-    seed: int
-    threads: int = 1
-
-    def seed_of(self, *words: int) -> int:
-        """Another one for every service and every time that it is made anew."""
-        return seed_after(self.seed, *words) if any(words) else self.seed
-
-    def policy(self, field: str, seed: int) -> Any:
-        torch.set_num_threads(self.threads if field == "learn" else 1)
-        set_pkg_seed(seed, use_cuda=self.cfg.policy.cuda)
-        return create_policy(self.cfg.policy, enable_field=[field])
-
-    def envs(self, seed: int, *, to_evaluate: bool) -> Any:
-        """The manager of the envs of one collector, or of the evaluator."""
-        env_fn, *cfgs = get_vec_env_setting(self.cfg.env)
-        manager = manager_of(self.cfg.env.manager, env_fn, cfgs[to_evaluate])
-        manager.seed(seed, dynamic_seed=not to_evaluate)
-        manager.flights_under(Path(self.cfg.exp_name))
-        return manager
 
 
 class CollectorService:
     """Envs and a collect mode; nothing in it is worth saving but the episodes under way."""
 
     def __init__(self, blueprint: Blueprint, index: int, incarnation: int) -> None:
-        cfg, seed = blueprint.cfg, blueprint.seed_of(index, incarnation)
+        seed = blueprint.seed_of(index, incarnation)
         self._policy = blueprint.policy("collect", seed)
-        self._env = blueprint.envs(seed, to_evaluate=False)
-        self._collector: Any = create_serial_collector(
-            cfg.policy.collect.collector,
-            env=self._env,
-            policy=self._policy.collect_mode,
-            exp_name=cfg.exp_name,
-            instance_name=f"collector{index}",
-        )
+        env = blueprint.envs(seed, to_evaluate=False)
+        self._collector = blueprint.collector(self._policy, env, instance_name=f"collector{index}")
         self._collector.number_episodes_from((index << 16 | incarnation) << 32)
         self._source = CollectorSource(self._collector, self._policy.collect_mode)
 
@@ -139,9 +97,7 @@ class LearnerService:
         if world > 1:
             check_shared_policy(self._policy)
             place = {"dist_info": (rank, world)}
-        self._learner = create_learner(
-            cfg.policy.learn.learner, policy=self._policy.learn_mode, exp_name=cfg.exp_name, **place
-        )
+        self._learner = blueprint.learner(self._policy, **place)
         self._parts = self._alike(blueprint) if cfg.policy.on_policy else None
         if rank:
             self._learner.log = NoLog(cfg.exp_name, "learner")
@@ -152,7 +108,7 @@ class LearnerService:
         state = rng_state()
         set_pkg_seed(blueprint.seed)
         try:
-            return assemble(blueprint.cfg)
+            return blueprint.parts()
         finally:
             set_rng_state(state)
 
@@ -283,9 +239,8 @@ class LearnerService:
 
 class BufferService:
     def __init__(self, blueprint: Blueprint) -> None:
-        cfg = blueprint.cfg
         set_pkg_seed(blueprint.seed)
-        self._parts = assemble(cfg)
+        self._parts = blueprint.parts()
         assert isinstance(self._parts.batches, ReplayBatches)
         assert self._parts.buffer is not None
         self._batches, self._buffer = self._parts.batches, self._parts.buffer
@@ -343,17 +298,10 @@ class BufferService:
 
 class EvaluatorService:
     def __init__(self, blueprint: Blueprint) -> None:
-        cfg = blueprint.cfg
         self._policy = blueprint.policy("eval", blueprint.seed)
-        self._evaluator = create_serial_evaluator(
-            cfg.policy.eval.evaluator,
-            env=blueprint.envs(blueprint.seed, to_evaluate=True),
-            policy=self._policy.eval_mode,
-            exp_name=cfg.exp_name,
-        )
-        if isinstance(self._evaluator, BaseSerialEvaluator):
-            self._evaluator.seed(blueprint.seed)
-        self._directory = Path(cfg.exp_name) / "ckpt"
+        env = blueprint.envs(blueprint.seed, to_evaluate=True)
+        self._evaluator = blueprint.evaluator(self._policy, env)
+        self._directory = Path(blueprint.cfg.exp_name) / "ckpt"
 
     def evaluate(self, state: ActingState, envstep: int) -> Answer:
         """Returns of the policy in this state; the best one is saved."""

@@ -12,12 +12,12 @@ from typing import Any
 from ding.parallel.backend import AnswerLostError, Backend, Call, ServiceLostError
 from ding.parallel.ledger import Ledger
 from ding.parallel.services import (
-    Blueprint,
     BufferService,
     CollectorService,
     EvaluatorService,
     LearnerService,
 )
+from ding.pipeline.blueprint import Blueprint
 from ding.torch_utils.distributed import GroupError
 from ding.utils.errors import DingError
 

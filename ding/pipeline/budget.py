@@ -51,6 +51,14 @@ def budget_advice(policy_cfg: Mapping[str, Any], limits: Limits, longest: int | 
     return lines
 
 
+def check_learned(
+    policy_cfg: Mapping[str, Any], limits: Limits, env_step: int, n_stored: int | None
+) -> None:
+    """Of a run that ended without an update: raise, unless its limits allowed none."""
+    if limits.train_iter:
+        raise no_update(policy_cfg, env_step, n_stored)
+
+
 def no_update(policy_cfg: Mapping[str, Any], env_step: int, n_stored: int | None) -> DingError:
     """Why a run has ended without having learned anything."""
     said = f"the run ended after {env_step:,} env steps without a single update: "

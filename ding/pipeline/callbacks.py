@@ -143,7 +143,7 @@ class VideoEvery:
     def step(self, run: Any) -> None:
         if not self._due(run.collector.envstep):
             return
-        env_fn, cfgs = run.one_evaluator_env()
+        env_fn, cfgs = run.blueprint.one_evaluator_env()
         env = env_fn(cfg=cfgs[0])
         env.seed(run.seed, dynamic_seed=False)
         env.enable_save_replay(str(Path(run.directory) / "video"))

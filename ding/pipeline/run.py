@@ -17,32 +17,27 @@ from torch import nn
 from ding.config import compile_config, read_config_with_system
 from ding.config.compile import save_compiled
 from ding.config.tree import plain_dict
-from ding.envs import manager_of
-from ding.pipeline.assemble import EnvSetting, assemble, env_setting_of
+from ding.pipeline.assemble import EnvSetting
 from ding.pipeline.batches import ReplayBatches
-from ding.pipeline.budget import budget_advice, check_budget, no_update
+from ding.pipeline.blueprint import Blueprint
+from ding.pipeline.budget import check_learned
 from ding.pipeline.callbacks import Callbacks
+from ding.pipeline.fitting import fit_to_env
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.learning import train_on
 from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress
 from ding.pipeline.report import Outcome
 from ding.pipeline.source import Collected, CollectorSource
-from ding.pipeline.spaces import advice, fit_model_to_env, fit_reward_model_to_env, outside
+from ding.pipeline.spaces import outside
 from ding.pipeline.state import StateKeeper, check_same_config, discard, find_run, load_state
 from ding.policy import Policy, create_policy
 from ding.policy.user_model import fitted_model
-from ding.utils.batch import columns_of
+from ding.utils.batch import Rows
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.limits import Limits
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
 from ding.utils.seed import rng_state, set_pkg_seed, set_rng_state
-from ding.worker import (
-    BaseSerialEvaluator,
-    create_learner,
-    create_serial_collector,
-    create_serial_evaluator,
-)
 
 ConfigLike = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
@@ -87,7 +82,6 @@ class Run:
             raise ConfigError(f"policy '{name}' learns off-policy; use serial_pipeline (-m serial)")
         self.seed, self.limits = self.cfg.seed, limits or Limits()
         self.callbacks = Callbacks(self, [*self.cfg.callbacks, *callbacks])
-        self._env_setting = env_setting
         self.stop = False
         self.ended = False
         """A callback has ended the run."""
@@ -97,16 +91,17 @@ class Run:
         self._last_saved = time.monotonic()
         self._closing = ExitStack()
         set_pkg_seed(self.seed, use_cuda=self.cfg.policy.cuda)
-        collector_env, evaluator_env = self._make_envs(env_setting, dynamic_seed)
+        self.blueprint = Blueprint(self.cfg, self.seed, env_setting=env_setting)
+        collector_env, evaluator_env = self._make_envs(dynamic_seed)
         try:
-            model = self._fit(collector_env, model)
+            advice = fit_to_env(self.cfg, collector_env, self.limits, has_model=model is not None)
+            spaces = collector_env.observation_space, collector_env.action_space
+            model = fitted_model(model, self.cfg.policy, *spaces)
             state = self._open_directory(resume)
         except BaseException:
             self._closing.close()
             raise
         self._is_new = state is None
-        for env in (collector_env, evaluator_env):
-            env.flights_under(self.directory)
         try:
             self.progress = Progress(str(self.directory), self.limits)
             self._interrupt = Interrupt(self.progress.message)
@@ -116,40 +111,23 @@ class Run:
             self.callbacks.attach(self.learner, self.collector)
             if state is not None:
                 self._restore(state)
-            self._advise(collector_env)
+            for line in advice:
+                self.progress.message(line)
         except BaseException:
             self._discard()
             raise
 
-    def _fit(self, env: Any, model: nn.Module | None) -> Any:
-        """Make config and model fit the env, refuse what can't work; returns the model."""
-        fit_model_to_env(self.cfg.policy, env, model)
-        fit_reward_model_to_env(self.cfg, env)
-        check_budget(self.cfg.policy, self.limits)
-        return fitted_model(model, self.cfg.policy, env.observation_space, env.action_space)
-
-    def _advise(self, env: Any) -> None:
-        longest = getattr(env, "step_limit", None)
-        lines = budget_advice(self.cfg.policy, self.limits, longest) if self._is_new else []
-        for line in [*advice(self.cfg.policy, env), *lines]:
-            self.progress.message(line)
-
     # --- putting together ----------------------------------------------------------------------
 
-    def _make_envs(self, setting: EnvSetting | None, dynamic_seed: bool) -> tuple[Any, Any]:
-        env_fn, collector_cfg, evaluator_cfg = env_setting_of(self.cfg, setting)
+    def _make_envs(self, dynamic_seed: bool) -> tuple[Any, Any]:
         managers = []
-        for cfgs, dynamic in ((collector_cfg, dynamic_seed), (evaluator_cfg, False)):
-            manager = manager_of(self.cfg.env.manager, env_fn, cfgs)
+        for to_evaluate in (False, True):
+            manager = self.blueprint.envs(
+                self.seed, to_evaluate=to_evaluate, dynamic_seed=dynamic_seed
+            )
             self._closing.callback(manager.close)
-            manager.seed(self.seed, dynamic_seed=dynamic)
             managers.append(manager)
         return managers[0], managers[1]
-
-    def one_evaluator_env(self) -> tuple[Any, Any]:
-        """What makes an env of the evaluator's kind, and the config of one, in a list."""
-        env_fn, _, cfgs = env_setting_of(self.cfg, self._env_setting)
-        return env_fn, list(cfgs or [])[:1]
 
     def _open_directory(self, resume: str | Path | bool) -> dict[str, Any] | None:
         """Make the directory of a new run, or find that of the run to go on with."""
@@ -172,37 +150,26 @@ class Run:
     def _make_workers(
         self, collector_env: Any, evaluator_env: Any, resumed: dict[str, Any] | None
     ) -> None:
-        cfg, name = self.cfg.policy, self.cfg.exp_name
-        self.learner = create_learner(
-            cfg.learn.learner, policy=self.policy.learn_mode, exp_name=name
-        )
-        self.collector: Any = create_serial_collector(
-            cfg.collect.collector,
-            env=collector_env,
-            policy=self.policy.collect_mode,
-            exp_name=name,
-        )
-        self.evaluator = create_serial_evaluator(
-            cfg.eval.evaluator, env=evaluator_env, policy=self.policy.eval_mode, exp_name=name
-        )
-        if isinstance(self.evaluator, BaseSerialEvaluator):
-            self.evaluator.seed(self.seed)
+        self.learner = self.blueprint.learner(self.policy)
+        self.collector = self.blueprint.collector(self.policy, collector_env)
+        self.evaluator = self.blueprint.evaluator(self.policy, evaluator_env)
         self.source = CollectorSource(self.collector, self.policy.collect_mode)
-        self.parts = assemble(self.cfg, self._env_setting)
+        self.parts = self.blueprint.parts()
         self._closing.callback(self.parts.close)
         self.buffer, self.batches = self.parts.buffer, self.parts.batches
         self._states = StateKeeper(self.directory, self.buffer, resumed)
         self._closing.callback(self._states.finish)
         for worker in (self.learner, self.collector, self.evaluator):
             self._closing.callback(worker.close)
-        self.commander = class_of(COMMANDER_REGISTRY, cfg.other.commander)(
-            cfg.other.commander,
+        commander = self.cfg.policy.other.commander
+        self.commander = class_of(COMMANDER_REGISTRY, commander)(
+            commander,
             self.learner,
             self.collector,
             self.evaluator,
             self.buffer,
             self.policy.command_mode,
-            exp_name=name,
+            exp_name=self.cfg.exp_name,
         )
         self._closing.callback(self.commander.close)
 
@@ -254,8 +221,8 @@ class Run:
     def learn(self, collected: Collected) -> None:
         """Update the policy on what the new samples give to learn from."""
         self.callbacks.deliver_episodes()
-        if self._is_new and not self.learner.train_iter:
-            self._warn_of_bounds(columns_of(collected.samples))
+        if self._is_new and not self.learner.train_iter and isinstance(collected.samples, Rows):
+            self._warn_of_bounds(collected.samples.columns)
         batches = self.batches.after(collected.samples, self.collector.envstep, self.learner)
         self._learn_from(batches, [collected.statistics] if collected.statistics else [])
         self.callbacks.call("step")
@@ -331,7 +298,9 @@ class Run:
             self.save(wait=True)
             self.learner.save_checkpoint()
         else:
-            self._check_learned()
+            if not (self.learner.train_iter or self.stop or self.ended):
+                n_stored = None if self.buffer is None else self.buffer.count()
+                check_learned(self.cfg.policy, self.limits, self.collector.envstep, n_stored)
             history, train_iter = self.evaluator.history, self.learner.train_iter
             if not history or history[-1]["train_iter"] != train_iter:
                 self._evaluate()  # what is reported is the policy as it is left behind
@@ -339,14 +308,6 @@ class Run:
             self.parts.save("last")
             self.save(wait=True)
         return self._report()
-
-    def _check_learned(self) -> None:
-        """Raise if the limits were reached before the first update."""
-        meant = self.stop or self.ended or not self.limits.train_iter
-        if self.learner.train_iter or meant:
-            return
-        n_stored = None if self.buffer is None else self.buffer.count()
-        raise no_update(self.cfg.policy, self.collector.envstep, n_stored)
 
     def _report(self) -> dict[str, Any]:
         outcome = Outcome(

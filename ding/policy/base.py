@@ -401,13 +401,9 @@ class Policy:
         return tree_map(lambda leaf: _to_gpu(as_tensor(leaf), self._device), columns)
 
     def _with_discount(self, columns: Batch) -> Batch:
-        """Add `discount` to samples without it: what users bring, single steps and sequences."""
+        """Add `discount` to what users bring; a buffer's draws have it."""
         agents = has_agents(columns.get("obs"), self._obs_shape)
-        return with_discount(columns, self.cfg, agents, self._gamma(columns))
-
-    def _gamma(self, columns: Batch) -> Any:
-        """Discount of one step: the same for all, or one for each."""
-        return np.float32(self.cfg.discount_factor)
+        return with_discount(columns, self.cfg, agents)
 
     @property
     def rng(self) -> np.random.Generator:

@@ -99,8 +99,6 @@ class NGUPolicy(R2D2Policy):
         super()._init_learn()
         betas = family_betas(self.cfg.collect.env_num, self.cfg.beta_max)
         self._betas = torch.from_numpy(betas).to(self._device)
-        low, high = self.cfg.discount_factor_min, self.cfg.discount_factor
-        self._discounts = family_discounts(self.cfg.collect.env_num, low, high)
 
     def _batch(self, data: Any) -> Batch:
         """Batch with the inputs of the network as `obs`, `next_obs`, and the `reward` to learn."""
@@ -116,6 +114,11 @@ class NGUPolicy(R2D2Policy):
         return {**batch, "obs": now, "next_obs": after, "reward": reward}
 
     # --- acting --------------------------------------------------------------------------------
+
+    def _init_collect(self) -> None:
+        super()._init_collect()
+        low, high = self.cfg.discount_factor_min, self.cfg.discount_factor
+        self._discounts = family_discounts(self.cfg.collect.env_num, low, high)
 
     def _forward_collect(  # type: ignore[override]
         self, data: Mapping[int, Any], eps: float | Mapping[int, float] = 0.0
@@ -138,10 +141,8 @@ class NGUPolicy(R2D2Policy):
             "next_obs": after["obs"],
             # Not always the `reward`: that may be clipped, or made another by a reward model.
             "reward_extrinsic": after["prev_reward_extrinsic"],
+            "value_gamma": self._discounts[policy_output["beta"]],
         }
-
-    def _gamma(self, columns: Batch) -> np.ndarray:
-        return self._discounts[columns["beta"]]
 
     def _forward_eval(self, data: Mapping[int, Any]) -> Mapping[int, Any]:
         env_id, obs = stacked_of(data)

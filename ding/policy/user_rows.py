@@ -57,15 +57,16 @@ def check_columns(columns: Batch, needed: Sequence[str], why: str) -> None:
         raise ConfigError(f"the samples lack {', '.join(missing)}: {why}")
 
 
-def with_discount(columns: Batch, cfg: PolicyConfig, has_agents: bool, gamma: Any) -> Batch:
-    """Add `discount`: `gamma` of one step, zero where an episode terminated.
+def with_discount(columns: Batch, cfg: PolicyConfig, has_agents: bool) -> Batch:
+    """Add `discount`, zero where an episode terminated.
 
     Rewards of sequences (B, T) are summed in the loss, so every step has its own. Established rows
     have a reward for each of `nstep` steps, and most of them their `value_gamma`.
     """
     nstep, over = cfg.nstep, terminated(columns, cfg.learn.ignore_done)
     if "mask" in columns:
-        return {**columns, "discount": ~over * gamma}
+        lasting = columns.get("value_gamma", np.float32(cfg.discount_factor))
+        return {**columns, "discount": ~over * lasting}
     if "episode_id" in columns and nstep > 1:
         raise ConfigError(
             f"policy.nstep = {nstep}, but the samples are single steps; draw them from a buffer "

@@ -11,6 +11,19 @@ from ding.config.schema import deep_merge_dicts, default_config_of, to_easydict
 from ding.utils.log import WorkerLog, table
 
 
+def collect_settings(
+    command: Any, train_iter: int, envstep: int, priority_info: Any = None
+) -> dict[str, Any]:
+    """What a policy's command mode sets for collecting when training has come so far."""
+    progress = {
+        "learner_step": train_iter,
+        "envstep": envstep,
+        "priority_info": priority_info,
+        "learner_done": False,
+    }
+    return dict(command.get_setting_collect(progress))
+
+
 class Commander:
     """Asks the policy's command mode how to explore, given how far training has come."""
 
@@ -43,14 +56,9 @@ class Commander:
 
     def step(self) -> dict[str, Any]:
         """Keyword arguments for the policy's collecting from here on."""
-        progress = {
-            "learner_step": self._learner.train_iter,
-            "envstep": self._collector.envstep,
-            "priority_info": self._learner.priority_info,
-            "learner_done": False,
-        }
-        settings = self._policy.get_setting_collect(progress)
-        iteration = self._learner.train_iter
+        iteration, learner = self._learner.train_iter, self._learner
+        envstep = self._collector.envstep
+        settings = collect_settings(self._policy, iteration, envstep, learner.priority_info)
         if self._logged_iter is None or iteration - self._logged_iter >= self._cfg.log_freq:
             self._logged_iter = iteration
             self._log_settings(settings)

@@ -125,7 +125,7 @@ def test_players_of_a_league(tmp_path: Path, capsys: Any) -> None:
     directory = str(tmp_path / "league")
     names = [player["player"] for player in players_of(directory)]
     text = said(capsys, "tictactoe", *(f"{directory}:{name}" for name in names[:2]), "--games", "4")
-    assert names[0] in text
+    assert names[0][-30:] in text  # 80 columns have no room for all of it
     err = said(capsys, "tictactoe", f"{directory}:{names[0]}x", "random", code=1)
     assert f"did you mean '{names[0]}'?" in err
     assert "name one of its players" in said(capsys, "tictactoe", directory, "random", code=1)

@@ -12,7 +12,7 @@ import pytest
 from ding.league.games_service import GamesService, Match
 from ding.league.run import LeagueRun, league_pipeline
 from ding.parallel.backend import Call, ThreadBackend
-from ding.parallel.services import Blueprint
+from ding.pipeline.blueprint import Blueprint
 from ding.utils.errors import ConfigError
 from ding.utils.limits import Limits
 

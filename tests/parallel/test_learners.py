@@ -18,7 +18,8 @@ import pytest
 import torch
 
 from ding.config.schema import deep_merge_dicts, to_easydict
-from ding.parallel.services import Blueprint, LearnerService
+from ding.parallel.services import LearnerService
+from ding.pipeline.blueprint import Blueprint
 from ding.policy import get_policy_cls
 from ding.policy.sac import SACPolicy
 from ding.torch_utils.distributed import GroupError

@@ -137,7 +137,7 @@ def test_an_env_that_goes_on_at_its_goal() -> None:
 
 
 def test_ends_that_nothing_explains_are_refused() -> None:
-    buffer = NaiveReplayBuffer(dict(replay_buffer_size=64, links=True))
+    buffer = NaiveReplayBuffer(dict(replay_buffer_size=64, links=True, discount_factor=0.5))
     buffer.push(Rows(episode(0, 10, truncated=False)))
     part = HindsightGoals.for_env({}, lambda cfg: Line(), {})
     with pytest.raises(ConfigError, match="ends_at_goal"):

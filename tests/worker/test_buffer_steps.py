@@ -241,11 +241,11 @@ class Neighbours:
 @pytest.mark.parametrize("nstep", [1, 3])
 def test_relabelling_finds_other_steps_of_the_episode(kind: Any, nstep: int) -> None:
     """Two envs with episodes of 5 and 3 steps in a ring that has forgotten the first rows."""
-    buffer = kind(dict(replay_buffer_size=20, nstep=nstep, links=True))
+    buffer = kind(dict(replay_buffer_size=20, nstep=nstep, discount_factor=0.5, links=True))
     columns = steps_of([[5], [3]], 14)
     for start in range(0, 28, 3):
         buffer.push(Rows(take(columns, slice(start, min(start + 3, 28)))))
-    again = kind(dict(replay_buffer_size=20, nstep=nstep, links=True))
+    again = kind(dict(replay_buffer_size=20, nstep=nstep, discount_factor=0.5, links=True))
     again.load_state_dict(buffer.state_dict())
     stored = set(columns["obs"][8:].tolist())
     for one in (buffer, again):
@@ -264,6 +264,39 @@ def test_relabelling_finds_other_steps_of_the_episode(kind: Any, nstep: int) -> 
         ends = drawn.later(drawn.left, ["obs"])["obs"]
         begins = drawn.later(-drawn.passed)["obs"]
         assert (ends == obs + drawn.left).all() and (begins == obs - drawn.passed).all()
+
+
+def test_every_draw_has_its_discount() -> None:
+    """Single steps and sequences; of what terminated 0, of what a limit cut short not."""
+    done, truncated = np.array([False, True, True, False]), np.array([False, False, True, False])
+    steps = {"obs": np.arange(4.0), "reward": np.ones(4), "done": done, "truncated": truncated}
+    buffer = NaiveReplayBuffer(dict(replay_buffer_size=4, discount_factor=0.5))
+    buffer.push(Rows(steps))
+    wanted = np.array([0.5, 0.0, 0.5, 0.5], np.float32)
+    found = buffer.sample(4).columns  # type: ignore[union-attr]
+    assert (found["discount"] == wanted[found["obs"].astype(int)]).all()
+    relabelled = buffer.sample(4, relabel=Ended()).columns  # type: ignore[union-attr]
+    assert (relabelled["discount"] == 0).all()
+    origin = {"episode_id": np.zeros(4, int), "step_id": np.arange(4)}
+    for gamma in (None, 0.5):
+        sequences = SequenceReplayBuffer(dict(unroll_len=2, discount_factor=gamma))
+        sequences.push(Rows({**steps, **origin}))
+        found = sequences.sample(4).columns  # type: ignore[union-attr]
+        assert ("discount" in found) == (gamma is not None)
+    assert (found["discount"] == wanted[found["obs"].astype(int)]).all()
+    buffer = NaiveReplayBuffer(dict(replay_buffer_size=4, discount_factor=0.5))
+    buffer.push(Rows({**steps, "value_gamma": np.full(4, 0.25)}))
+    assert set(buffer.sample(4).columns["discount"].tolist()) == {0.0, 0.25}  # type: ignore[union-attr]
+    with pytest.raises(ConfigError, match=r"nstep = 2, .* without discount_factor"):
+        NaiveReplayBuffer(dict(nstep=2))
+
+
+class Ended:
+    """Relabelling that ends the episode at every step."""
+
+    def relabel(self, drawn: Drawn) -> dict[str, Any]:
+        ends = {"done": np.ones(len(drawn.steps["obs"]), bool)}
+        return {**drawn.steps, **ends, "truncated": ~ends["done"]}
 
 
 def test_a_buffer_without_links_says_what_to_set() -> None:

@@ -46,6 +46,15 @@ def relabelled_nstep(window: Batch, exist: np.ndarray, gammas: Mapping[str, floa
     return _summed(columns, rewards, end, exist)
 
 
+def with_discount(columns: Batch, gamma: float | None) -> Batch:
+    """Add `discount` to single steps, or to sequences (B, T) of them: 0 where an episode
+    terminated, else `gamma`, or the `value_gamma` that a step brings."""
+    if gamma is None or "discount" in columns or not columns.keys() >= {"reward", "done"}:
+        return columns
+    lasting = columns.get("value_gamma", np.float32(gamma))
+    return {**columns, "discount": ~terminated(columns) * lasting}
+
+
 def with_one_step(steps: Batch, chains: Batch, gamma: float) -> Batch:
     """Sums over chains, beside them reward_1, next_obs_1 and discount_1 of their first steps."""
     over = terminated(steps).reshape(len(steps["reward"]), -1)[:, 0]

@@ -19,7 +19,7 @@ from ding.worker.buffer.datafile import Source
 from ding.worker.buffer.files import FileKeeper
 from ding.worker.buffer.links import ORIGIN, Links
 from ding.worker.buffer.memory import memory_of
-from ding.worker.buffer.nstep import relabelled_nstep, stored_nstep, with_one_step
+from ding.worker.buffer.nstep import relabelled_nstep, stored_nstep, with_discount, with_one_step
 from ding.worker.buffer.relabelling import Drawn, Relabel, relabelled
 from ding.worker.buffer.snapshot import Snapshot
 from ding.worker.buffer.store import Store
@@ -48,8 +48,9 @@ class RingBuffer(IBuffer):
         frame_stack=None,
         # Steps of reward in a sample, summed when it is drawn; follows policy.nstep.
         nstep=1,
-        # Gamma of those sums; follows policy.discount_factor.
-        discount_factor=0.99,
+        # Gamma of those sums and of the column `discount`; follows policy.discount_factor. None:
+        # what is drawn has no `discount`, which is then the policy's to add.
+        discount_factor=None,
         # Relabelling may look at other steps of an episode, also with nstep = 1.
         links=False,
         # Beside sums over nstep also reward_1, next_obs_1 and discount_1 of the first step.
@@ -71,6 +72,11 @@ class RingBuffer(IBuffer):
             raise ConfigError(f"replay_buffer_size = {self._size}: must be at least 1")
         if self._cfg.nstep < 1:
             raise ConfigError(f"nstep = {self._cfg.nstep}: must be at least 1")
+        if self._sums_rewards and self._cfg.discount_factor is None:
+            raise ConfigError(
+                f"nstep = {self._cfg.nstep}, links = {self._cfg.links} in a buffer without "
+                "discount_factor, the gamma of its sums of rewards; set it to that of the policy"
+            )
         self._memory = memory_of(self._cfg.storage, self._cfg.storage_path)
         self._rng = new_generator()
         self._log = WorkerLog(exp_name, instance_name, tb_logger)
@@ -90,9 +96,13 @@ class RingBuffer(IBuffer):
     def name(self) -> str:
         return self._instance_name
 
+    @property
+    def _sums_rewards(self) -> bool:
+        """Whether a draw gathers what follows a step in its episode."""
+        return self._cfg.nstep > 1 or self._cfg.links or self._cfg.one_step
+
     def _new_links(self) -> Links | None:
-        needed = self._cfg.nstep > 1 or self._cfg.links or self._cfg.one_step
-        return Links(self._size, both_ways=self._cfg.links) if needed else None
+        return Links(self._size, both_ways=self._cfg.links) if self._sums_rewards else None
 
     # --- slots ---------------------------------------------------------------------------------
 
@@ -215,6 +225,7 @@ class RingBuffer(IBuffer):
             if relabel is not None:
                 drawn = Drawn(columns, np.ones((len(slots), 1), bool), self._rng, self.name)
                 columns = relabelled(relabel, drawn)
+            columns = with_discount(columns, self._cfg.discount_factor)
         rows = Rows(columns if extra is None else columns | extra)
         if self._files is not None and "file_path" in columns:
             self._files.lend(rows, columns["file_path"])

@@ -15,6 +15,7 @@ from ding.utils.errors import ConfigError
 from ding.worker.buffer.advanced import AdvancedReplayBuffer
 from ding.worker.buffer.links import Links
 from ding.worker.buffer.naive import NaiveReplayBuffer, draw
+from ding.worker.buffer.nstep import with_discount
 from ding.worker.buffer.relabelling import Drawn, Relabel, relabelled
 
 
@@ -149,4 +150,4 @@ def _sequences(drawn: Drawn, cfg: Any, relabel: Relabel | None) -> Batch:
             columns[key] = tree_map(lambda leaf: leaf[:, 0], columns[key])
     columns["mask"] = drawn.exist.astype(np.float32)
     columns["burn_in"] = np.full(shape[0], min(cfg.burn_in, shape[1] - 1))
-    return columns
+    return with_discount(columns, cfg.discount_factor)

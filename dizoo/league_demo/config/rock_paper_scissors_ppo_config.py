@@ -23,7 +23,7 @@ main_config = rock_paper_scissors_ppo_config = EasyDict(
             epoch_per_collect=2,
             batch_size=128,
             learning_rate=0.01,
-            entropy_weight=0.2,
+            entropy_weight=0.3,
             value_norm=False,
             adv_norm=False,
         ),

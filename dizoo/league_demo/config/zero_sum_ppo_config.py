@@ -6,7 +6,7 @@ main_config = zero_sum_ppo_config = EasyDict(
     exp_name="zero_sum_ppo_seed0",
     env=dict(
         game_type="zero_sum",
-        collector_env_num=32,
+        collector_env_num=128,
         evaluator_env_num=8,
         n_evaluator_episode=32,
         stop_value=1e9,  # none: the last policy answers its past ones, their average is the result
@@ -21,15 +21,15 @@ main_config = zero_sum_ppo_config = EasyDict(
         ),
         learn=dict(
             epoch_per_collect=4,
-            batch_size=128,
-            learning_rate=0.01,
-            entropy_weight=0.5,
+            batch_size=256,
+            learning_rate=0.02,
+            entropy_weight=0.6,
             value_norm=False,
             adv_norm=False,
         ),
         collect=dict(
-            n_episode=128,
-            collector=dict(past_share=1.0, past_every=4, past_kept=1000, past_at_once=8),
+            n_episode=256,
+            collector=dict(past_share=1.0, past_every=4, past_kept=1000, past_at_once=16),
         ),
         eval=dict(evaluator=dict(eval_freq=500)),
     ),

@@ -1,0 +1,90 @@
+"""Measures of trained players of games: one number for each, the higher the better."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ledger.tasks import FRESH_SEED, Task
+
+if TYPE_CHECKING:
+    from ding.worker.battle import Game
+
+TICTACTOE_GAMES = 1_000
+"""At either seat against each opponent."""
+_ENVS = 20
+
+
+class Measured(NamedTuple):
+    value: float
+    error: float
+    """Standard error; 0 of what is computed exactly."""
+
+
+Measure = Callable[[Task, Path, int], Measured]
+"""Of a task's finished training in this directory, by this seed."""
+
+
+def fresh_return(task: Task, directory: Path, seed: int) -> Measured:
+    """Mean of fresh episodes."""
+    from ledger.outcome import fresh_returns
+
+    returns = fresh_returns(task, directory, seed)
+    return Measured(float(returns.mean()), float(returns.std(ddof=1)) / len(returns) ** 0.5)
+
+
+def tictactoe(task: Task, directory: Path, seed: int) -> Measured:
+    """Share won as the first against random, less one for each game lost to anybody."""
+    others = {"random": "random", "perfect": "dizoo.board_games.envs.tictactoe_env:perfect"}
+    games = _games("tictactoe", last_checkpoint(directory), others, seed)
+    lost = sum(game.result[game.seats.index("own")] == "losses" for game in games)
+    won = [game.result[0] == "wins" for game in games if game.seats == ("own", "random")]
+    share = float(np.mean(won))
+    return Measured(share - lost, (share * (1 - share) / len(won)) ** 0.5)
+
+
+def kuhn_poker(task: Task, directory: Path, seed: int) -> Measured:
+    """Exploitability of the average of all snapshots, negative."""
+    from ding.league.exploitability import GameTree
+    from ding.pipeline.run import Run
+    from dizoo.poker.envs.kuhn_poker_env import KuhnPokerEnv
+
+    tree = GameTree(KuhnPokerEnv())
+    with Run(task.configs(directory), seed, resume=directory) as run:
+        found = run.collector.past.probabilities(tree.obs)
+    # Floats of a network do not sum to one exactly.
+    past = [chances / chances.sum(axis=1, keepdims=True) for chances in found * tree.mask]
+    return Measured(-tree.exploitability(tree.average(past)), 0.0)
+
+
+def last_checkpoint(directory: Path) -> Path:
+    """That of a run, or of the first active player of a league."""
+    league = directory / "league.json"
+    if not league.is_file():
+        result = json.loads((directory / "result.json").read_text(encoding="utf-8"))
+        return directory / "ckpt" / f"iteration_{result['train_iter']}.pth.tar"
+    players = json.loads(league.read_text(encoding="utf-8"))["players"]
+    active = sorted(p["player"] for p in players if p["parent"] is None)
+    main = next((name for name in active if name.startswith("main_player")), active[0])
+    return directory / "ckpt" / f"{main}_ckpt.pth"
+
+
+def _games(game: str, checkpoint: Path, others: dict[str, str], seed: int) -> list[Game]:
+    """A thousand games of the checkpoint at either seat against each opponent."""
+    from ding.entry.versus import game_env, pairs_of
+    from ding.utils.seed import set_pkg_seed
+    from ding.worker.battle import opponent_of
+    from ding.worker.battle.games import Table
+    from ding.worker.battle.match import Match
+
+    set_pkg_seed(FRESH_SEED + seed)
+    with game_env(game, _ENVS, FRESH_SEED + seed) as env:
+        env.launch()
+        given = {"own": str(checkpoint), **others}
+        modes = {name: opponent_of(one, env.action_space.one) for name, one in given.items()}
+        pairs = [p for other in others for p in pairs_of(["own", other], 2 * TICTACTOE_GAMES)]
+        return Match(env, Table(modes, env, lambda env_id: pairs[0]), pairs).play()
