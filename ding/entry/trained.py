@@ -41,7 +41,7 @@ def prepared(
     env_cfgs = (evaluator_cfg if evaluating else collector_cfg) or []
     env = manager_of(cfg.env.manager, env_fn, env_cfgs[:most_envs])
     env.seed(seed, dynamic_seed=not evaluating)
-    fit_model_to_env(cfg.policy, env, model)
+    fit_model_to_env(cfg.policy, env, has_model=model is not None)
     model = fitted_model(model, cfg.policy, env.observation_space, env.action_space)
     field = ["eval"] if evaluating else ["collect", "command"]
     return cfg, env, create_policy(cfg.policy, model=model, enable_field=field)

@@ -9,12 +9,12 @@ from ding.pipeline.spaces import advice, fit_model_to_env, fit_reward_model_to_e
 from ding.utils.limits import Limits
 
 
-def fit_to_env(cfg: Any, env: Any, limits: Limits, own_model: Any = None) -> list[str]:
+def fit_to_env(cfg: Any, env: Any, limits: Limits, *, has_model: bool = False) -> list[str]:
     """Complete the config by what the env says; returns advice to the user, a line each.
 
-    `own_model`: one that the user gave, which is then not the config's to describe.
+    `has_model`: the user gave a model, which is then not the config's to describe.
     """
-    fit_model_to_env(cfg.policy, env, own_model)
+    fit_model_to_env(cfg.policy, env, has_model=has_model)
     fit_reward_model_to_env(cfg, env)
     check_budget(cfg.policy, limits)
     longest = getattr(env, "step_limit", None)

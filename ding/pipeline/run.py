@@ -33,7 +33,7 @@ from ding.pipeline.spaces import outside
 from ding.pipeline.state import StateKeeper, check_same_config, discard, find_run, load_state
 from ding.policy import Policy, create_policy
 from ding.policy.user_model import fitted_model
-from ding.utils.batch import columns_of
+from ding.utils.batch import Rows
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.limits import Limits
 from ding.utils.registry import COMMANDER_REGISTRY, class_of
@@ -93,7 +93,7 @@ class Run:
         self.blueprint = Blueprint(self.cfg, self.seed, env_setting=env_setting)
         collector_env, evaluator_env = self._make_envs(dynamic_seed)
         try:
-            advice = fit_to_env(self.cfg, collector_env, self.limits, own_model=model)
+            advice = fit_to_env(self.cfg, collector_env, self.limits, has_model=model is not None)
             spaces = collector_env.observation_space, collector_env.action_space
             model = fitted_model(model, self.cfg.policy, *spaces)
             state = self._open_directory(resume)
@@ -222,8 +222,8 @@ class Run:
     def learn(self, collected: Collected) -> None:
         """Update the policy on what the new samples give to learn from."""
         self.callbacks.deliver_episodes()
-        if self._is_new and not self.learner.train_iter:
-            self._warn_of_bounds(columns_of(collected.samples))
+        if self._is_new and not self.learner.train_iter and isinstance(collected.samples, Rows):
+            self._warn_of_bounds(collected.samples.columns)
         batches = self.batches.after(collected.samples, self.collector.envstep, self.learner)
         self._learn_from(batches, [collected.statistics] if collected.statistics else [])
         self.callbacks.call("step")

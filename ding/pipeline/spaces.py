@@ -31,7 +31,7 @@ _WITH_PAST = {"obs", "prev_action", "prev_reward_extrinsic"}
 _MASKABLE = ("discrete", "hybrid", "discrete_agents")
 
 
-def fit_model_to_env(policy_cfg: dict[str, Any], env: Any, own_model: Any = None) -> None:
+def fit_model_to_env(policy_cfg: dict[str, Any], env: Any, *, has_model: bool = False) -> None:
     """Set `policy.model.obs_shape` and `action_shape`, or check those that the config gives.
 
     With agents the shapes are those of one of them, and there are more. Of a game they are those of
@@ -39,9 +39,9 @@ def fit_model_to_env(policy_cfg: dict[str, Any], env: Any, own_model: Any = None
     the shape of actions alone.
     """
     model = policy_cfg["model"]
-    if own_model is not None:
+    if has_model:
         model.setdefault("action_shape", _action_shape(one_seat(env).action_space))
-    if own_model is not None or "type" in model:
+    if has_model or "type" in model:
         return
     env = one_seat(env)
     action_space = env.action_space

@@ -20,7 +20,7 @@ from ding.utils.errors import ConfigError, DemonstrationError
 from ding.utils.limits import Limits
 
 from .configs import config_file, pair
-from .test_lockstep import SEED, generators, losses, parallel, serial
+from .lockstep import SEED, generators, losses, parallel, serial
 
 
 def balance(obs: Any) -> int:

@@ -16,7 +16,7 @@ from dizoo.bitflip.config.bitflip_her_dqn_config import create_config, main_conf
 from dizoo.bitflip.entry import bitflip_dqn_main
 
 from .configs import pair
-from .test_lockstep import SEED, generators, losses, parallel, serial
+from .lockstep import SEED, generators, losses, parallel, serial
 
 
 def small(exp_name: str, policy: dict[str, Any] | None = None) -> list[dict[str, Any]]:

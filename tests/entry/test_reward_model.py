@@ -23,7 +23,7 @@ from ding.utils.limits import Limits
 from ding.utils.registry import REWARD_MODEL_REGISTRY
 
 from .configs import config_file, pair
-from .test_lockstep import SEED, generators, leaves, losses, parallel, serial
+from .lockstep import SEED, generators, leaves, losses, parallel, serial
 
 RND: dict[str, Any] = dict(type="rnd", update_per_collect=3, hidden_size_list=[8])
 ICM: dict[str, Any] = dict(type="icm", update_per_collect=2, hidden_size_list=[8], batch_size=8)
