@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from ding.entry import serial_pipeline
 from ding.entry.parallel import ParallelRun
@@ -19,6 +20,7 @@ from ding.parallel.backend import InlineBackend
 from ding.parallel.services import LearnerService
 from ding.pipeline.run import Run
 from ding.utils.limits import Limits
+from ding.worker import BaseLearner
 
 SEED = 3
 
@@ -64,3 +66,21 @@ def parallel(config: list[dict[str, Any]], limits: Limits) -> tuple[dict[str, An
         learner = next(s for s in backend._services if isinstance(s._service, LearnerService))
         parts = learner._service._policy.acting_state().parts
         return parts, run.coordinator.found.state["history"]
+
+
+def losses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Filled with the loss of every update from now on."""
+    found: list[float] = []
+    train = BaseLearner.train
+
+    def noted(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
+        outputs = train(self, data, *args, **kwargs)
+        found.extend(float(o["total_loss"]) for o in outputs if "total_loss" in o)
+        return outputs
+
+    monkeypatch.setattr(BaseLearner, "train", noted)
+    return found
+
+
+def leaves(tree: Any) -> list[np.ndarray]:
+    return [np.asarray(leaf) for leaf in torch.utils._pytree.tree_leaves(tree)]

@@ -10,29 +10,9 @@ import torch
 
 from ding.policy import SACPolicy
 from ding.utils.limits import Limits
-from ding.worker import BaseLearner
 
 from .configs import pair
-from .lockstep import generators, parallel, serial
-
-
-def losses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Filled with the loss of every update from now on."""
-    found: list[float] = []
-    train = BaseLearner.train
-
-    def noted(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
-        outputs = train(self, data, *args, **kwargs)
-        found.extend(float(o["total_loss"]) for o in outputs if "total_loss" in o)
-        return outputs
-
-    monkeypatch.setattr(BaseLearner, "train", noted)
-    return found
-
-
-def leaves(tree: Any) -> list[np.ndarray]:
-    return [np.asarray(leaf) for leaf in torch.utils._pytree.tree_leaves(tree)]
-
+from .lockstep import generators, leaves, losses, parallel, serial
 
 CASES: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "dqn": ("dqn", dict(learn=dict(update_per_collect=3)), None),
