@@ -2,8 +2,8 @@
 
 Returns are 3 G + C, the scale of the documented results: G sums the distances of the landmarks from
 their nearest agents, C counts collisions, both negative. mpe2's own rewards, summed over agents,
-are 1.5 G + 0.5 C: half of it. Random actions give -162, a scripted assignment -50, this config
-(`python -m ledger --only simple_spread_qmix --seeds 0`) -68.3 after 1,000,000 joint steps.
+are 1.5 G + 0.5 C: half of it. Random actions give -162, a scripted assignment -50;
+`ledger/README.md` has what this config reaches.
 """
 
 from easydict import EasyDict
@@ -20,12 +20,12 @@ main_config = simple_spread_qmix_config = EasyDict(
         collector_env_num=8,
         evaluator_env_num=8,
         n_evaluator_episode=96,
-        stop_value=-60,
+        stop_value=-61,
     ),
     policy=dict(
         # All is seen, so there is nothing to remember.
         model=dict(
-            hidden_size_list=[64, 64],
+            hidden_size_list=[128, 128],
             lstm_type=None,
             mixing_embed_dim=32,
         ),
