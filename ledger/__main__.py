@@ -143,7 +143,11 @@ def train(
         while waiting or running:
             while waiting and len(running) < n_slot:
                 job = waiting.pop(0)
-                running[_start(job, root, n_slot)] = job
+                try:
+                    running[_start(job, root, n_slot)] = job
+                except DingError as error:
+                    _say(f"{job[0].name} seed {job[1]}: {error}")
+                    failed.append(job)
             for process in [p for p in running if p.poll() is not None]:
                 job = running.pop(process)
                 failed += _ended(job, root)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ding.utils.errors import DingError
 from ledger.fingerprints import ROOT, commit, files_of, fingerprint, here, keep_files
-from ledger.outcome import Outcome
+from ledger.outcome import Outcome, record_expert
 from ledger.status import Seed, Standing
 from ledger.tasks import Task, expert_file
 
@@ -53,6 +53,7 @@ def _alike(task: Task, seed: int, origin: str, runs: Path) -> bool:
 
 def look(task: Task, seed: int, runs: Path) -> str:
     """Note which files a training of the task runs; returns the digest of its first updates."""
+    record_expert(task, runs)
     found = probed(ROOT, task, seed, runs, "--trace")
     keep_files(task.name, found["files"])
     return str(found["digest"])

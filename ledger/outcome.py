@@ -15,7 +15,7 @@ import numpy as np
 
 from ledger.fingerprints import commit, files_of, fingerprint, here
 from ledger.rows import ROWS
-from ledger.tasks import FRESH_EPISODES, FRESH_SEED, Expert, Task, expert_file
+from ledger.tasks import FRESH_EPISODES, FRESH_SEED, Task, expert_file
 
 _FILE = "outcome.json"
 
@@ -74,8 +74,7 @@ def load_curve(root: Path, task: Task, seed: int) -> list[dict[str, float]]:
 def run_seed(task: Task, seed: int, root: Path) -> Outcome | None:
     """Train, or go on with a training that was cut off; None if it was interrupted again."""
     directory = run_directory(root, task, seed)
-    if task.expert is not None:
-        _record(task.expert, root)
+    record_expert(task, root)
     code = fingerprint(files_of(task.name) or [], here)
     if not _is_of(directory, task) or _stamped(directory)[1:] != [code]:
         shutil.rmtree(directory, ignore_errors=True)
@@ -102,16 +101,17 @@ def run_seed(task: Task, seed: int, root: Path) -> Outcome | None:
     return outcome
 
 
-def _record(expert: Expert, root: Path) -> None:
-    """Have the expert's episodes, trained first if it is not there."""
+def record_expert(task: Task, root: Path) -> None:
+    """Have the episodes that a task learns from; their expert is trained if it is not there."""
     from ding.entry.demo import make
 
-    path = expert_file(root, expert)
-    if path.is_file():
+    expert = task.expert
+    if expert is None or expert_file(root, expert).is_file():
         return
     teacher = next(task for task in ROWS if task.name == expert.task)
     if load_outcome(root, teacher, 0) is None:
         run_seed(teacher, 0, root)
+    path = expert_file(root, expert)
     path.parent.mkdir(parents=True, exist_ok=True)
     make(run_directory(root, teacher, 0), expert.n_episode, path)
 

@@ -34,7 +34,9 @@ def returns_of(model: Any, env: gym.Env[Any, Any], first: int, count: int) -> li
         total, over = 0.0, False
         while not over:
             action, _ = model.predict(obs, deterministic=True)
-            obs, reward, terminated, truncated, _ = env.step(action)
+            # Envs of tables look a whole number up, and take no array of it.
+            chosen = action.item() if np.ndim(action) == 0 else action
+            obs, reward, terminated, truncated, _ = env.step(chosen)
             total, over = total + float(reward), terminated or truncated
         found.append(total)
     return found

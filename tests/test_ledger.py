@@ -285,6 +285,20 @@ def test_a_seed_is_written_down_beside_those_that_are_stored(
     assert TASK.title in (tmp_path / "README.md").read_text()
 
 
+def test_a_job_that_cannot_start_does_not_keep_others_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start(job: ledger.Job, root: Path, n_slot: int) -> Any:
+        started.append(job[1])
+        raise DingError("no such env")
+
+    started: list[int] = []
+    monkeypatch.setattr(ledger, "_start", start)
+    jobs = [(TASK, 0), (TASK, 1)]
+    assert ledger.train(jobs, tmp_path, n_slot=1) == jobs and started == [0, 1]
+    assert "cartpole_dqn seed 1: no such env" in capsys.readouterr().out
+
+
 def test_seeds_run_in_processes_and_failures_are_told(
     trained: list[Path],
     tmp_path: Path,
