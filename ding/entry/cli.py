@@ -242,7 +242,7 @@ def _train(args: argparse.Namespace) -> int:
 
 def _train_seeds(args: argparse.Namespace, configs: list[Any], limits: Any) -> int:
     from ding.entry.seeds import train_seeds
-    from ding.pipeline.progress import wrapped
+    from ding.utils.terminal import wrapped
 
     if isinstance(args.resume, str):
         raise DingError("--resume DIR goes with one seed; with several use --resume alone")

@@ -90,7 +90,11 @@ class ParallelRun:
             policy = create_policy(self.cfg.policy, enable_field=["command"])
             self._command = policy.command_mode
             self._blueprint = Blueprint(self.cfg, self.seed, threads_for(policy, self.cfg.policy))
-            self.progress = Progress(str(self.directory), self.limits)
+            self.progress = Progress(
+                str(self.directory),
+                self.limits,
+                training_returns=lambda: self.coordinator.training_returns,
+            )
             self._scalars = Scalars(WorkerLog(str(self.directory), "coordinator"))
             self._interrupt = Interrupt(self.progress.message)
             for line in self._advice:
@@ -193,7 +197,7 @@ class ParallelRun:
         note = f"collecting {busy}/{n}, queued {coordinator.queued}, lag {ledger.lag.last}"
         if restarts:
             note += f", restarts {restarts}"
-        self.progress.update(ledger.env_steps, ledger.updates, note)
+        self.progress.update(ledger.env_steps, ledger.updates, note, coordinator.phase)
         self._scalars.write(
             {
                 "env_step": ledger.env_steps,
@@ -235,6 +239,7 @@ class ParallelRun:
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         self._interrupt.__exit__()
+        self.progress.close()
         self._scalars.close()
         if self._backend is not None:
             self._backend.close()

@@ -98,7 +98,9 @@ def test_commands_in_order(name: str, directory: Path, monkeypatch: pytest.Monke
     left = {path.name for path in (directory / "runs/first").iterdir()}
     assert {"total_config.py", "result.json", "result.pkl", "curve.png", "ckpt", "log"} <= left
     if name == "README.md":
-        assert len(list((directory / "runs/first/videos").glob("*.mp4"))) == 3 + 3  # of eval and of play
+        assert (
+            len(list((directory / "runs/first/videos").glob("*.mp4"))) == 3 + 3
+        )  # of eval and of play
         assert (directory / "runs/policy.ding").is_file()
     else:
         assert len(list((directory / "runs/first/video").glob("*.mp4"))) == FEW_EPISODES

@@ -152,7 +152,7 @@ def overview() -> str:
 def show(text: str) -> None:
     """Write a line to where messages go; in a terminal it is wrapped."""
     if sys.stderr.isatty():
-        from ding.pipeline.progress import wrapped
+        from ding.utils.terminal import wrapped
 
         text = wrapped(text)
     sys.stderr.write(text + "\n")

@@ -109,7 +109,7 @@ def _train_one(order: Order, args: argparse.Namespace, main: Any) -> int:
 
 def _train_several(order: Order, args: argparse.Namespace, main: Any, say: Say) -> int:
     from ding.entry.seeds import name_without_seed, train_each
-    from ding.pipeline.progress import wrapped
+    from ding.utils.terminal import wrapped
 
     directory = Path(args.exp_name or name_without_seed(main["exp_name"]))
     train = partial(train_seed, order)
