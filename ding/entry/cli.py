@@ -224,8 +224,7 @@ def _limits(args: argparse.Namespace) -> Any:
 
 
 def _train(args: argparse.Namespace) -> int:
-    from ding.config import override
-    from ding.entry.seeds import name_with_seed, train_one
+    from ding.entry.seeds import train_one
 
     configs, limits = _configs(args), _limits(args)
     seeds = args.seed or [configs[0].get("seed", 0)]
@@ -233,9 +232,6 @@ def _train(args: argparse.Namespace) -> int:
         raise DingError("-m league takes one seed: a league has several policies as it is")
     if len(seeds) > 1:
         return _train_seeds(args, configs, limits)
-    if args.seed and not args.exp_name and "exp_name" in configs[0]:
-        name = name_with_seed(configs[0]["exp_name"], seeds[0])
-        configs[0] = override(configs[0], {"exp_name": name})
     result = train_one(configs, seeds[0], limits, args.resume, args.mode)
     return 130 if result["interrupted"] else 0
 
@@ -287,7 +283,7 @@ def _eval(args: argparse.Namespace) -> int:
 def _of_seed(main: Any, seed: int, args: argparse.Namespace) -> Any:
     """The config of the run of this seed, if there is one; else as it is."""
     from ding.config import override
-    from ding.entry.seeds import name_with_seed
+    from ding.pipeline.naming import name_with_seed
 
     name = name_with_seed(main.get("exp_name", ""), seed)
     own = args.seed and not args.exp_name and Path(name).is_dir()

@@ -21,6 +21,7 @@ from ding.pipeline.blueprint import Blueprint
 from ding.pipeline.evaluation import Evaluated
 from ding.pipeline.fitting import fit_to_env
 from ding.pipeline.interrupt import Interrupt
+from ding.pipeline.naming import name_with_seed
 from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress, Scalars
 from ding.pipeline.report import Outcome
@@ -73,6 +74,7 @@ class ParallelRun:
         """
         main, create, fleet = translated(*read_input(input_cfg))
         self.cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+        self.cfg.exp_name = name_with_seed(self.cfg.exp_name, self.cfg.seed)
         self.seed, self.fleet, self.limits = self.cfg.seed, fleet, limits or Limits()
         check_parallel(self.cfg, fleet)
         self._fit_model()

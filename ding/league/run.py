@@ -29,6 +29,7 @@ from ding.league.player import HistoricalPlayer
 from ding.league.trainee import Trainee
 from ding.pipeline.blueprint import Blueprint
 from ding.pipeline.interrupt import Interrupt
+from ding.pipeline.naming import name_with_seed
 from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import TRAINING_EPISODES, Progress
 from ding.pipeline.report import write_result
@@ -378,6 +379,7 @@ def compiled_league(main: Any, create: Any, seed: int | None) -> tuple[Any, dict
             "dict(active_players=dict(main_player=1), main_player=dict(one_phase_step=2000))"
         )
     cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+    cfg.exp_name = name_with_seed(cfg.exp_name, cfg.seed)
     kind = cfg.policy.collect.collector.type
     if kind != _COLLECTOR:
         raise ConfigError(

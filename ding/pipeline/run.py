@@ -25,6 +25,7 @@ from ding.pipeline.evaluation import Evaluated, evaluate
 from ding.pipeline.fitting import fit_to_env
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.learning import train_on
+from ding.pipeline.naming import name_with_seed
 from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import TRAINING_EPISODES, Progress
 from ding.pipeline.report import Outcome
@@ -77,6 +78,7 @@ class Run:
     ) -> None:
         main, create, _ = read_input(input_cfg)
         self.cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+        self.cfg.exp_name = name_with_seed(self.cfg.exp_name, self.cfg.seed)
         if on_policy_only and not self.cfg.policy.on_policy:
             name = self.cfg.policy.type
             raise ConfigError(f"policy '{name}' learns off-policy; use serial_pipeline (-m serial)")

@@ -93,7 +93,7 @@ def test_on_policy_config_just_works(mode: str, tmp_path: Path) -> None:
 
 def test_any_gymnasium_env_without_config() -> None:
     assert main(["-m", "serial", "-e", "CartPole-v1", "-p", "dqn", "--train-iter", "5"]) == 0
-    assert result_of("CartPole-v1_dqn")["stop_value"] == 475
+    assert result_of("CartPole-v1_dqn_seed0")["stop_value"] == 475
 
 
 def test_several_seeds(tmp_path: Path, capsys: Any) -> None:
@@ -159,8 +159,9 @@ def test_one_seed_names_the_run(tmp_path: Path, capsys: Any) -> None:
     assert result_of("run_seed3")["seed"] == 3
     assert main(argv) == 0
     assert main([*argv, "-s", "4", "--exp-name", "mine_seed0"]) == 0
+    assert main([*argv, "-s", "4", "--exp-name", "mine"]) == 0
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_dir()) == [
-        *("mine_seed0", "run_seed0", "run_seed3"),
+        *("mine", "mine_seed4", "run_seed0", "run_seed3"),
     ]
     # Evaluated is the run of this seed, or the one of the config where there is none.
     for seed in ("3", "5"):

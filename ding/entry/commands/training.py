@@ -99,7 +99,7 @@ def _duration(order: Order, main: Any, create: Any) -> str:
 
 
 def _train_one(order: Order, args: argparse.Namespace, main: Any) -> int:
-    from ding.entry.seeds import name_with_seed
+    from ding.pipeline.naming import name_with_seed
 
     seed = main.get("seed", 0) if args.seed is None else args.seed
     name = args.exp_name or name_with_seed(main["exp_name"], seed, add=True)
@@ -108,7 +108,8 @@ def _train_one(order: Order, args: argparse.Namespace, main: Any) -> int:
 
 
 def _train_several(order: Order, args: argparse.Namespace, main: Any, say: Say) -> int:
-    from ding.entry.seeds import name_without_seed, train_each
+    from ding.entry.seeds import train_each
+    from ding.pipeline.naming import name_without_seed
     from ding.utils.terminal import wrapped
 
     directory = Path(args.exp_name or name_without_seed(main["exp_name"]))
