@@ -24,7 +24,7 @@ def _own_names() -> Iterator[None]:
 
 def test_the_snippets_run_one_after_the_other(directory: Path) -> None:
     snippets = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(snippets) == 3
+    assert len(snippets) == 4
     names: dict[str, Any] = {}
     for code in snippets:
         exec(compile(code, str(PAGE), "exec"), names)
