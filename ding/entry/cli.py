@@ -259,7 +259,7 @@ def _train_seeds(args: argparse.Namespace, configs: list[Any], limits: Any) -> i
 def _eval(args: argparse.Namespace) -> int:
     import numpy as np
 
-    from ding.entry.evaluate import evaluate
+    from ding.entry.evaluation import evaluate
     from ding.worker.episode_returns import besides_return
 
     configs = _configs(args)

@@ -44,7 +44,7 @@ class Order:
 
     def configs(self, say: Say) -> tuple[Any, Any, Any]:
         """main_config, create_config, and what makes the env if no config can."""
-        from ding.entry.train import configs_of
+        from ding.entry.training import configs_of
         from ding.envs import BaseEnv
 
         import_from_here()
@@ -87,7 +87,7 @@ def _order(args: argparse.Namespace) -> Order:
 
 
 def _duration(order: Order, main: Any, create: Any) -> str:
-    from ding.entry.train import goal_of
+    from ding.entry.training import goal_of
 
     goal = goal_of(main, create)
     ends = "" if goal is None else f"until the return reaches {goal:g}"
@@ -124,7 +124,7 @@ def train_seed(
 ) -> dict[str, Any]:
     """Train with one seed in a directory; returns the result."""
     from ding.config import override
-    from ding.entry.train import train_configs
+    from ding.entry.training import train_configs
 
     main, create, make_env = order.configs(lambda text: None)
     main = override(main, {"exp_name": str(directory)})
