@@ -83,7 +83,8 @@ def run(args: argparse.Namespace) -> int:
     tasks = chosen(args.only, defaults=args.defaults)
     runs, n_slot = HERE / "runs", max(1, args.jobs)
     if args.peer:
-        peer.train((t for t in tasks if isinstance(t, DefaultTask)), args.peer, _say)
+        defaults = [task for task in tasks if isinstance(task, DefaultTask)]
+        peer.train([(t, s) for t in defaults for s in args.seeds or t.seeds], args.peer, _say)
         write({})
         return 0
     if args.store:

@@ -33,15 +33,14 @@ def outcomes(task: DefaultTask) -> list[Outcome]:
     ]
 
 
-def train(tasks: Iterable[DefaultTask], python: str, say: Callable[[str], None]) -> None:
+def train(jobs: Iterable[tuple[DefaultTask, int]], python: str, say: Callable[[str], None]) -> None:
     """Train what is missing, one after the other; each seed is stored when it ends."""
-    for task in tasks:
+    for task, seed in jobs:
         have = {one["seed"] for one in stored().get(task.name, [])}
-        for seed in task.seeds if task.policy in POLICIES else ():
-            if seed not in have:
-                found = _trained(task, seed, python)
-                _keep(task.name, found)
-                say(f"{task.name} seed {seed}: SB3 {found['mean']} ± {found['error']}")
+        if task.policy in POLICIES and seed not in have:
+            found = _trained(task, seed, python)
+            _keep(task.name, found)
+            say(f"{task.name} seed {seed}: SB3 {found['mean']} ± {found['error']}")
 
 
 def _trained(task: DefaultTask, seed: int, python: str) -> dict[str, Any]:

@@ -196,6 +196,15 @@ def _game(env: str, policy: str, title: str, goal: float, limit: int, measure: O
     return replace(_task(folder, env, policy, title, goal, limit, n_seed=3), measure=measure)
 
 
+_AT_THE_LIMIT = OwnMeasure(function="fresh_return", title="return of 100 fresh episodes")
+
+
+def _mujoco(env: str, policy: str, title: str, goal: float, limit: int) -> Task:
+    """Judged after so many steps: published curves go on for ten times as many."""
+    task = _task("mujoco", env, policy, title, goal, limit, n_seed=1)
+    return replace(task, measure=_AT_THE_LIMIT)
+
+
 TASKS = (
     Task(
         name="cartpole_dqn",
@@ -317,6 +326,10 @@ TASKS = (
     _lander("rainbow", "Rainbow", 1_000_000, n_seed=3),
     _lander("sac", "SAC with continuous engines", 500_000, n_seed=2),
     _lander("td3", "TD3 with continuous engines", 500_000, n_seed=2),
+    _mujoco("hopper", "ppo", "PPO, Hopper-v5", 1_000.0, 300_000),
+    _mujoco("halfcheetah", "ppo", "PPO, HalfCheetah-v5", 800.0, 300_000),
+    _mujoco("hopper", "sac", "SAC, Hopper-v5", 2_000.0, 200_000),
+    _mujoco("halfcheetah", "sac", "SAC, HalfCheetah-v5", 3_000.0, 100_000),
     _pong("ppo", "PPO", 3_000_000),
     _pong("impala", "IMPALA", 1_150_000),
     _pong("dqn", "DQN", 450_000),

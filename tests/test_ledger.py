@@ -151,6 +151,24 @@ def test_defaults_stand_beside_those_of_the_peer(
     assert row == f"| cartpole | 50,000 | dqn | 250 | 1 | {ours} | {theirs} |"
 
 
+def test_peers_train_what_is_missing_and_keep_each_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer, "FILE", tmp_path / "sb3.json")
+    asked = []
+
+    def trained(task: Any, seed: int, python: str) -> dict[str, Any]:
+        asked.append((task.policy, seed))
+        return {"seed": seed, "mean": 1.0 + seed, "error": 0.5, "seconds": 2.0}
+
+    monkeypatch.setattr(peer, "_trained", trained)
+    dqn, rainbow, ppo = DEFAULTS[:3]
+    for _ in range(2):
+        peer.train([(dqn, 0), (rainbow, 0), (ppo, 0), (ppo, 1)], "python", lambda text: None)
+    assert asked == [("dqn", 0), ("ppo", 0), ("ppo", 1)]  # it has no Rainbow
+    assert [o.mean for o in peer.outcomes(ppo)] == [1.0, 2.0]
+
+
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Training that only leaves a result behind, and a list of where it did."""

@@ -165,7 +165,8 @@ def _on_policy(default: Mapping[str, Any], task: Task) -> Settings:
         updates = epochs * (n_sample // batch_size)
     else:
         updates = max(n_sample // batch_size, 1)
-    if task.is_continuous and has_critic:
+    # Returns of hundreds are out of reach for a critic that does not scale its values itself.
+    if has_critic and (task.is_continuous or "value_norm" not in default["learn"]):
         settings["reward_norm"] = True
     settings["eval"] = _evaluation(updates / n_sample, task)
     return settings

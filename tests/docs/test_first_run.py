@@ -34,6 +34,10 @@ def test_numbers_of_the_rule() -> None:
     dqn = policy_of("FrozenLake-v1", "dqn", 20_000)
     assert dqn["other"]["eps"] == {"type": "linear", "start": 1.0, "end": 0.05, "decay": 2000}
     assert dqn["other"]["replay_buffer"]["replay_buffer_size"] == 20_000
+    scaled = [
+        policy_of("FrozenLake-v1", name, 10_000).get("reward_norm") for name in ("a2c", "ppo")
+    ]
+    assert scaled == [True, None]
     sac = policy_of("Pendulum-v1", "sac", 10_000)
     assert sac["random_collect_size"] == 500 and sac["learn"]["batch_size"] == 256
     assert f"{MOST_CHOICES:,} values" in TEXT
