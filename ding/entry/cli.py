@@ -196,7 +196,7 @@ def _configs(args: argparse.Namespace) -> list[Any]:
     elif isinstance(args.resume, str) and not args.env:
         main, create = read_config(_config_of(args.resume))
     elif args.env and args.policy:
-        main, create = predefined_config(args.env, args.policy, args.env_step, _tell)
+        main, create = predefined_config(args.env, args.policy, args.env_step, table.show)
     elif args.mode == "eval" and args.exp_name:
         main, create = read_config(_config_of(args.exp_name))
     elif args.mode == "eval":
@@ -327,10 +327,6 @@ def _profiled(args: argparse.Namespace) -> int:
 
 def _tell_result(text: str) -> None:
     _say(text, sys.stdout)
-
-
-def _tell(text: str) -> None:
-    _say(text, sys.stderr)
 
 
 def _say(text: str, stream: Any) -> None:
