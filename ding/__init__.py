@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ding.agent import Agent
-    from ding.entry.train import TrainedRun
+    from ding.entry.training import TrainedRun
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "enable_hpc_rl", "load", "train"]
@@ -16,8 +16,8 @@ enable_hpc_rl = True
 
 
 def train(env: Any, policy: str | None = None, *args: Any, **options: Any) -> TrainedRun:
-    """Train a policy: `ding.train("CartPole-v1", "dqn", steps=50_000)`; see `ding.entry.train`."""
-    from ding.entry.train import train
+    """Train a policy: `ding.train("CartPole-v1", "dqn", steps=1e5)`; see `ding.entry.training`."""
+    from ding.entry.training import train
 
     return train(env, policy, *args, **options)
 

@@ -169,7 +169,7 @@ def _judged(task: Task, directory: Path, seed: int) -> tuple[float, float]:
 def fresh_returns(task: Task, directory: Path, seed: int) -> np.ndarray:
     """One episode in each of many envs: every one has a seed, and so a start, of its own."""
     from ding.config import override
-    from ding.entry.evaluate import evaluate
+    from ding.entry.evaluation import evaluate
     from ledger.measures import last_checkpoint
 
     main, create = task.configs(directory)

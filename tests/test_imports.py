@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import os
+import signal
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+import ding.entry
 
 ROOT = Path(__file__).parents[1]
 BELOW: dict[str, set[str]] = {
@@ -58,7 +62,7 @@ def test_imports_point_one_way(path: Path) -> None:
     for name in imported(path):
         head, _, rest = name.partition(".")
         assert head != "dizoo", f"{path} imports {name}"
-        if head == "ding" and package != "__init__.py":
+        if head == "ding" and package not in ("__init__.py", "__main__.py"):
             target = rest.split(".")[0]
             assert target == package or target in BELOW[package] | {"__version__"}, name
 
@@ -72,6 +76,43 @@ def test_every_package_has_its_place() -> None:
 def test_light_packages_do_not_import_torch(module: str) -> None:
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("words", [[], ["help"], ["-h"], ["train", "-h"], ["-v"]])
+def test_help_does_not_import_torch(words: list[str]) -> None:
+    code = f"""
+import sys
+sys.argv = ["ding", *{words}]
+from ding.__main__ import main
+try:
+    code = main()
+except SystemExit as end:
+    code = end.code
+sys.exit(code or "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0 and done.stdout, done.stderr
+
+
+def test_ctrl_c_while_it_is_still_importing_leaves_quietly(tmp_path: Path) -> None:
+    slow = "import time; print('importing', flush=True); time.sleep(600)"
+    (tmp_path / "torch.py").write_text(slow)
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    line = [sys.executable, "-m", "ding", "train", "CartPole-v1", "dqn", "--steps", "10"]
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(line, env=env, cwd=tmp_path, text=True, **both) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "importing\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in said, said
+
+
+def test_entries_are_no_modules_of_the_same_name() -> None:
+    modules = {path.stem for path in (ROOT / "ding" / "entry").iterdir()}
+    assert not modules & set(ding.entry.__all__)
+    assert set(ding.entry.__all__) == set(ding.entry._MODULES)
 
 
 def test_the_package_itself_imports_next_to_nothing() -> None:

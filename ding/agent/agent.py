@@ -23,7 +23,10 @@ _EXPLORED = {"learner_step": 0, "envstep": 10**10}
 
 
 class Agent:
-    """Acts in plain Gymnasium envs, with all that the run put between the env and the policy."""
+    """Acts in plain Gymnasium envs, with all that the run put between the env and the policy.
+
+    In envs of several agents it acts for all of them.
+    """
 
     def __init__(self, card: Card, *, model: Any = None, seed: int = 0) -> None:
         self.card = card
@@ -35,6 +38,7 @@ class Agent:
         self._best, self._drawn = self.policy.eval_mode, self.policy.collect_mode
         self._exploration = self.policy.command_mode.get_setting_collect(_EXPLORED)
         self._row_ids: dict[int, np.ndarray] = {}
+        self._by_agent = card.by_agent()
 
     @property
     def observation_space(self) -> Any:
@@ -44,12 +48,21 @@ class Agent:
     def action_space(self) -> Any:
         return self.card.action_space
 
-    def act(self, obs: Any, deterministic: bool = True, *, reward: Any = None) -> Any:
+    def act(
+        self, obs: Any, deterministic: bool = True, *, reward: Any = None, infos: Any = None
+    ) -> Any:
         """The action for one observation, or those for a batch, in the env's own units and shape.
 
         With `deterministic=False` it is drawn as at the end of training. Rows of a batch are envs
         that play side by side. `reward`: of the last step, for policies that look at it.
+
+        Of several agents: what the run's env gives, with an action for each, or a dict by agent as
+        PettingZoo's parallel envs give it, with a dict of the actions of those that are in it;
+        `infos` by agent may hold their masks.
         """
+        if self._by_agent is not None and self._by_agent.is_by_agent(obs):
+            seen_of_all = self._by_agent.seen_of(obs, infos or {})
+            return self._by_agent.actions_of(self.act(seen_of_all, deterministic))
         space = self.card.observation_space
         rows = arrays_of(obs, space)
         batched = is_batch(rows, space)
@@ -86,9 +99,14 @@ class Agent:
         self._best.reset(ids)
         self._drawn.reset(ids)
         self.border.reset(ids)
+        if self._by_agent is not None:
+            self._by_agent.begin_anew()
 
     def wrap(self, env: Any) -> Any:
-        """The env with the run's wrappers that step it by themselves: frame skips, no-ops."""
+        """The env with the run's wrappers that step it by themselves: frame skips, no-ops.
+
+        A PettingZoo env becomes one as the run's own.
+        """
         return self.card.wrap(env)
 
     def evaluate(
@@ -117,7 +135,8 @@ class Agent:
         write_bundle(path, self.card, self.policy.acting_state().parts)
 
     def __repr__(self) -> str:
-        name = (self.card.env or {}).get("env_id") or "its own env"
+        env = self.card.env or {}
+        name = env.get("env_id") or env.get("type") or "its own env"
         return f"Agent({self.card.policy['type']} for {name})"
 
 

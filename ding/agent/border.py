@@ -19,6 +19,7 @@ from ding.envs.spaces import (
     ActionMap,
     DiscreteAction,
     NestedAction,
+    PlainAction,
     RegroupedAction,
     action_map,
 )
@@ -145,6 +146,25 @@ class Border:
         for i in range(len(self.rows)) if rows is None else rows:
             if i < len(self.rows):
                 self.rows[i].action = None
+
+
+class OwnBorder:
+    """Where the env gives what policies see and takes what they do, as a `BaseEnv` does."""
+
+    wrappers: Sequence[Any] = ()
+    outward: Sequence[Any] = ()
+
+    def __init__(self, observation_space: Any, action_space: Any) -> None:
+        self.seen_space, self.action_map = observation_space, PlainAction(action_space)
+
+    def seen(self, obs: Any, reward: Any = None) -> Any:
+        return obs
+
+    def taken(self, action: Any) -> Any:
+        return action
+
+    def reset(self, rows: Iterable[int] | None = None) -> None:
+        pass
 
 
 def _own(leaf: Any) -> Any:

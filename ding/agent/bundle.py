@@ -50,6 +50,7 @@ def write_bundle(path: str | Path, card: Card, parts: Mapping[str, Any]) -> None
         "ding": __version__,
         **{name: _plain(name, getattr(card, name)) for name in _PLAIN_FIELDS},
         **{name: plain_space(getattr(card, name)) for name in _SPACES},
+        "own_env": card.own_env,
         "parts": to_plain(tree_map(referred, dict(parts))),
     }
     content = io.BytesIO()
@@ -147,7 +148,8 @@ def _card(header: Mapping[str, Any], trusted: bool) -> Card:
 
     fields: dict[str, Any] = {name: from_plain(header[name], named) for name in _PLAIN_FIELDS}
     fields |= {name: space_of(header[name]) for name in _SPACES}
-    return Card(**fields)
+    # Bundles that were written before have no such entry.
+    return Card(**fields, own_env=bool(header.get("own_env", False)))
 
 
 def _check_modules(header: Mapping[str, Any], path: Path) -> None:

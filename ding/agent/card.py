@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ding.agent.border import Border, split_wrappers
+from ding.agent.border import Border, OwnBorder, split_wrappers
 from ding.agent.spaces import plain_space, space_of
-from ding.envs import DingEnvWrapper, get_env_cls
+from ding.envs import BaseEnv, DingEnvWrapper, ParallelAgentsEnv, get_env_cls
+from ding.envs.two_player import SeatsSpace
 from ding.envs.wrappers import create_env_wrapper
 from ding.utils.checkpoint import whole_file
 from ding.utils.errors import CheckpointError, DingError
@@ -37,31 +38,49 @@ class Card:
     act_scale: bool = True
     progress: dict[str, Any] = field(default_factory=dict)
     """How far it was trained, for people."""
+    own_env: bool = False
+    """The env is no Gymnasium env but a `BaseEnv` of its own kind, as those of agents are."""
 
-    def border(self) -> Border:
+    def border(self) -> Border | OwnBorder:
+        if self.own_env:
+            return OwnBorder(self.observation_space, self.action_space)
         return Border(self.observation_space, self.action_space, self.wrappers, self.act_scale)
 
     def make_env(self, render_mode: str | None = None) -> Any:
-        """The env of the run, plain but for the wrappers that change the run of time."""
+        """The env of the run, plain but for the wrappers that change the run of time.
+
+        One of its own kind is made as it is.
+        """
         if self.env is None:
             raise DingError(
                 "this agent was trained in an env that no config can make again (it was given as "
                 "a class or a function): pass the env"
             )
         cfg = deepcopy(self.env)
+        if self.own_env:
+            return _own_env(cfg, render_mode)
         if render_mode is not None:
             cfg["env_kwargs"] = {**cfg.get("env_kwargs", {}), "render_mode": render_mode}
         return self.wrap(_adapter_of(cfg).plain_env())
 
     def wrap(self, env: Any) -> Any:
+        if self.own_env:
+            return self.by_agent(lambda: env) if hasattr(env, "possible_agents") else env
         for wrapper in self.time_wrappers:
             env = create_env_wrapper(env, wrapper)
         return env
+
+    def by_agent(self, factory: Callable[[], Any] | None = None) -> ParallelAgentsEnv | None:
+        """The run's env of agents around another simulator; None if it is of another kind."""
+        cls = get_env_cls(self.env) if self.own_env and self.env is not None else BaseEnv
+        return cls(factory, self.env) if issubclass(cls, ParallelAgentsEnv) else None
 
 
 def card_of(cfg: Any, directory: Path | None = None, progress: Any = None) -> Card:
     """The card of a run with this compiled config, whose `directory` may hold the spaces."""
     env_cfg = evaluating_env(cfg["env"])
+    if env_cfg is not None and not issubclass(get_env_cls(env_cfg), DingEnvWrapper):
+        return _own_card(cfg, env_cfg, progress)
     adapter = None if env_cfg is None else _adapter_of(env_cfg)
     settings = cfg["env"] if adapter is None else adapter.settings
     time_wrappers, wrappers = split_wrappers(settings.get("env_wrapper", []))
@@ -76,6 +95,41 @@ def card_of(cfg: Any, directory: Path | None = None, progress: Any = None) -> Ca
     )
 
 
+def _own_card(cfg: Any, env_cfg: dict[str, Any], progress: Any) -> Card:
+    """The card of a run in an env of its own kind, which has no wrappers."""
+    env = _own_env(env_cfg)
+    try:
+        seen, acted = env.observation_space, env.action_space
+    finally:
+        env.close()
+    if isinstance(acted, SeatsSpace):
+        raise DingError(
+            f"{env!r} is a game of {acted.agent_num} seats, in which an agent alone cannot act: "
+            "let its players play with ding versus, or ding.entry.eval"
+        )
+    return Card(
+        policy=cfg["policy"],
+        env=env_cfg,
+        observation_space=seen,
+        action_space=acted,
+        progress=dict(progress or {}),
+        own_env=True,
+    )
+
+
+def _own_env(env_cfg: Mapping[str, Any], render_mode: str | None = None) -> BaseEnv:
+    cls = get_env_cls(env_cfg)
+    cfg = {key: value for key, value in env_cfg.items() if key != "type"}
+    if render_mode is not None and "render_mode" in getattr(cls, "config", {}):
+        return cls({**cfg, "render_mode": render_mode})
+    if render_mode == "human":
+        raise DingError(
+            f"{cls.__name__} opens no window: write a video, ding play RUN --video-dir DIR or "
+            "agent.play(video=DIR)"
+        )
+    return cls(cfg)
+
+
 def evaluating_env(env_cfg: Mapping[str, Any]) -> dict[str, Any] | None:
     """Config of one env to evaluate in, or None if it names no env."""
     if env_cfg.get("type", _UNNAMED) == _UNNAMED and not env_cfg.get("env_id"):
@@ -86,11 +140,7 @@ def evaluating_env(env_cfg: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _adapter_of(env_cfg: Mapping[str, Any]) -> DingEnvWrapper:
     cls = get_env_cls(env_cfg)
-    if not issubclass(cls, DingEnvWrapper):
-        raise DingError(
-            f"agents act in Gymnasium envs, and {cls.__name__} is a BaseEnv of its own kind: "
-            "evaluate it with ding.entry.eval"
-        )
+    assert issubclass(cls, DingEnvWrapper)
     settings = {key: value for key, value in env_cfg.items() if key != "type"}
     return cls(cfg=settings)
 

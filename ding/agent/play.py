@@ -1,4 +1,4 @@
-"""Episodes of an agent in a plain Gymnasium env."""
+"""Episodes of an agent in a plain Gymnasium env, or in a `BaseEnv` of its own kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,13 @@ def play_episodes(
 def _check(agent: Any, env: Any, episodes: int) -> None:
     if episodes < 1:
         raise DingError(f"episodes = {episodes}: must be at least 1")
-    if isinstance(env, BaseEnv):
+    own = agent.card.own_env
+    if own and not isinstance(env, BaseEnv):
+        raise DingError(
+            f"{type(env).__name__} does not speak as the BaseEnv that the agent was trained in: "
+            "pass agent.wrap(env)"
+        )
+    if isinstance(env, BaseEnv) and not own:
         raise DingError(
             f"{env!r} presents other actions than the simulator in it: pass the Gymnasium env "
             "itself (for a DingEnvWrapper env.plain_env())"
@@ -70,6 +76,10 @@ def _fits(given: Any, wanted: Any, bounds: bool) -> bool:
 
 
 def _recorder(env: Any, video: str | Path) -> EpisodeRecorder:
+    if isinstance(env, BaseEnv):
+        if not hasattr(env, "render"):
+            raise DingError(f"{env!r} draws no pictures for a video: it does not define render()")
+        return EpisodeRecorder(video, type(env).__name__)
     if env.render_mode not in ("rgb_array", "rgb_array_list"):
         raise DingError(
             f"for a video make the env with render_mode='rgb_array', it has {env.render_mode!r}"
@@ -82,6 +92,8 @@ def _episode(
     agent: Any, env: Any, seed: int, deterministic: bool, recorder: EpisodeRecorder | None
 ) -> float:
     agent.reset()
+    if isinstance(env, BaseEnv):
+        return _own_episode(agent, env, seed, deterministic, recorder)
     obs, _ = env.reset(seed=seed)
     total, reward, over = 0.0, None, False
     try:
@@ -98,3 +110,25 @@ def _episode(
         if recorder is not None:
             recorder.end_episode()
     return total
+
+
+def _own_episode(
+    agent: Any, env: BaseEnv, seed: int, deterministic: bool, recorder: EpisodeRecorder | None
+) -> float:
+    """The return that the env reports, or the sum of all rewards."""
+    env.seed(seed, dynamic_seed=False)
+    obs, total, over = env.reset(), 0.0, False
+    info: dict[str, Any] = {}
+    try:
+        while not over:
+            if recorder is not None:
+                recorder.add(env)
+            action = agent.act(obs, deterministic)
+            obs, reward, over, info = env.step(int(action) if env.python_actions else action)
+            total += float(np.sum(reward))
+        if recorder is not None:
+            recorder.add(env)  # how it ended
+    finally:
+        if recorder is not None:
+            recorder.end_episode()
+    return float(info.get("eval_episode_return", total))

@@ -196,7 +196,7 @@ def _configs(args: argparse.Namespace) -> list[Any]:
     elif isinstance(args.resume, str) and not args.env:
         main, create = read_config(_config_of(args.resume))
     elif args.env and args.policy:
-        main, create = predefined_config(args.env, args.policy, args.env_step, _tell)
+        main, create = predefined_config(args.env, args.policy, args.env_step, table.show)
     elif args.mode == "eval" and args.exp_name:
         main, create = read_config(_config_of(args.exp_name))
     elif args.mode == "eval":
@@ -224,8 +224,7 @@ def _limits(args: argparse.Namespace) -> Any:
 
 
 def _train(args: argparse.Namespace) -> int:
-    from ding.config import override
-    from ding.entry.seeds import name_with_seed, train_one
+    from ding.entry.seeds import train_one
 
     configs, limits = _configs(args), _limits(args)
     seeds = args.seed or [configs[0].get("seed", 0)]
@@ -233,16 +232,13 @@ def _train(args: argparse.Namespace) -> int:
         raise DingError("-m league takes one seed: a league has several policies as it is")
     if len(seeds) > 1:
         return _train_seeds(args, configs, limits)
-    if args.seed and not args.exp_name and "exp_name" in configs[0]:
-        name = name_with_seed(configs[0]["exp_name"], seeds[0])
-        configs[0] = override(configs[0], {"exp_name": name})
     result = train_one(configs, seeds[0], limits, args.resume, args.mode)
     return 130 if result["interrupted"] else 0
 
 
 def _train_seeds(args: argparse.Namespace, configs: list[Any], limits: Any) -> int:
     from ding.entry.seeds import train_seeds
-    from ding.pipeline.progress import wrapped
+    from ding.utils.terminal import wrapped
 
     if isinstance(args.resume, str):
         raise DingError("--resume DIR goes with one seed; with several use --resume alone")
@@ -263,7 +259,7 @@ def _train_seeds(args: argparse.Namespace, configs: list[Any], limits: Any) -> i
 def _eval(args: argparse.Namespace) -> int:
     import numpy as np
 
-    from ding.entry.evaluate import evaluate
+    from ding.entry.evaluation import evaluate
     from ding.worker.episode_returns import besides_return
 
     configs = _configs(args)
@@ -287,7 +283,7 @@ def _eval(args: argparse.Namespace) -> int:
 def _of_seed(main: Any, seed: int, args: argparse.Namespace) -> Any:
     """The config of the run of this seed, if there is one; else as it is."""
     from ding.config import override
-    from ding.entry.seeds import name_with_seed
+    from ding.pipeline.naming import name_with_seed
 
     name = name_with_seed(main.get("exp_name", ""), seed)
     own = args.seed and not args.exp_name and Path(name).is_dir()
@@ -331,10 +327,6 @@ def _profiled(args: argparse.Namespace) -> int:
 
 def _tell_result(text: str) -> None:
     _say(text, sys.stdout)
-
-
-def _tell(text: str) -> None:
-    _say(text, sys.stderr)
 
 
 def _say(text: str, stream: Any) -> None:

@@ -21,6 +21,7 @@ from ding.pipeline.blueprint import Blueprint
 from ding.pipeline.evaluation import Evaluated
 from ding.pipeline.fitting import fit_to_env
 from ding.pipeline.interrupt import Interrupt
+from ding.pipeline.naming import name_with_seed
 from ding.pipeline.ownership import Ownership
 from ding.pipeline.progress import Progress, Scalars
 from ding.pipeline.report import Outcome
@@ -73,6 +74,7 @@ class ParallelRun:
         """
         main, create, fleet = translated(*read_input(input_cfg))
         self.cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+        self.cfg.exp_name = name_with_seed(self.cfg.exp_name, self.cfg.seed)
         self.seed, self.fleet, self.limits = self.cfg.seed, fleet, limits or Limits()
         check_parallel(self.cfg, fleet)
         self._fit_model()
@@ -90,7 +92,11 @@ class ParallelRun:
             policy = create_policy(self.cfg.policy, enable_field=["command"])
             self._command = policy.command_mode
             self._blueprint = Blueprint(self.cfg, self.seed, threads_for(policy, self.cfg.policy))
-            self.progress = Progress(str(self.directory), self.limits)
+            self.progress = Progress(
+                str(self.directory),
+                self.limits,
+                training_returns=lambda: self.coordinator.training_returns,
+            )
             self._scalars = Scalars(WorkerLog(str(self.directory), "coordinator"))
             self._interrupt = Interrupt(self.progress.message)
             for line in self._advice:
@@ -193,7 +199,7 @@ class ParallelRun:
         note = f"collecting {busy}/{n}, queued {coordinator.queued}, lag {ledger.lag.last}"
         if restarts:
             note += f", restarts {restarts}"
-        self.progress.update(ledger.env_steps, ledger.updates, note)
+        self.progress.update(ledger.env_steps, ledger.updates, note, coordinator.phase)
         self._scalars.write(
             {
                 "env_step": ledger.env_steps,
@@ -235,6 +241,7 @@ class ParallelRun:
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         self._interrupt.__exit__()
+        self.progress.close()
         self._scalars.close()
         if self._backend is not None:
             self._backend.close()

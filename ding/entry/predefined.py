@@ -144,7 +144,7 @@ def default_config(
         else:
             settings["action_space"] = task.kind
     return dict(
-        exp_name=f"{name.replace('/', '_').replace(':', '_')}_{policy}",
+        exp_name=f"{name.replace('/', '_').replace(':', '_')}_{policy}_seed0",
         env=dict(
             collector_env_num=4 if task.is_continuous else 8,
             evaluator_env_num=8,

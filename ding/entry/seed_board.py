@@ -1,4 +1,4 @@
-"""Several runs in one terminal: a live line for each process, below the lines that stay."""
+"""Several runs in one terminal: a live panel for each process, below the lines that stay."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import threading
 from typing import Any, TextIO
 
-from ding.pipeline.progress import CLEAR_LINE
+from ding.utils.terminal import ERASE, lines_of_panel, panel, terminal_size
 
 
 class ProcessText(io.TextIOBase):
@@ -28,14 +28,14 @@ class ProcessText(io.TextIOBase):
 
 
 class Board:
-    """The last live line of each process, and how many runs are done; drawn by a thread."""
+    """The last panel of each process, and how many runs are done; drawn by a thread."""
 
     def __init__(self, queue: Any, total: int, stream: TextIO) -> None:
         self._queue, self._total, self._stream = queue, total, stream
-        self._live: dict[int, str] = {}
+        self._live: dict[int, list[str]] = {}
         self._unfinished: dict[int, str] = {}
         """Beginnings of lines that have no end yet."""
-        self._done = self._drawn = 0
+        self._done = 0
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
     def __enter__(self) -> Board:
@@ -60,23 +60,23 @@ class Board:
         self._draw("", last=True)
 
     def _taken(self, process: int, text: str) -> str:
-        """Lines that stay; what rewrites its line is the live line of its process."""
-        if text.startswith(CLEAR_LINE):
+        """Lines that stay; a panel takes the place of the one before it."""
+        if lines := lines_of_panel(text):
+            self._live[process] = lines
+            return ""
+        if text.startswith(ERASE):
             self._live.pop(process, None)
-            text = text.removeprefix(CLEAR_LINE)
-            if text and not text.endswith("\n"):
-                self._live[process] = text
-                return ""
-        lines, newline, rest = (self._unfinished.pop(process, "") + text).rpartition("\n")
+            text = text.removeprefix(ERASE)
+        whole, newline, rest = (self._unfinished.pop(process, "") + text).rpartition("\n")
         if rest:
             self._unfinished[process] = rest
-        return lines + newline
+        return whole + newline
 
     def _draw(self, above: str, *, last: bool = False) -> None:
-        erased = f"\x1b[{self._drawn}A\r\x1b[J" if self._drawn else ""
-        lines = [self._live[process] for process in sorted(self._live)]
-        if not last:
-            lines.append(f"{self._done} of {self._total} seeds done")
-        self._stream.write(erased + above + "".join(f"{line}\n" for line in lines))
+        """As many lines of each panel as there is room for on the screen."""
+        room = terminal_size().lines - 2
+        each = max(room // max(len(self._live), 1), 1)
+        lines = [line for live in sorted(self._live.values()) for line in live[:each]]
+        lines = [*lines[:room], f"{self._done} of {self._total} seeds done"]
+        self._stream.write(ERASE + above + ("" if last else panel(lines)))
         self._stream.flush()
-        self._drawn = len(lines)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -201,20 +200,6 @@ def _begin_process(threads: int, lines: Any, stop: Any) -> None:
 
 def _unless_stopped(train_seed: TrainSeed, order: _Order) -> dict[str, Any]:
     return {"interrupted": True} if _stop.is_set() else train_seed(*order)
-
-
-_SEED_AT_END = re.compile(r"_seed\d+$")
-
-
-def name_with_seed(name: str, seed: int, *, add: bool = False) -> str:
-    """The name of a run for this seed, where the name ends in one or has to."""
-    if _SEED_AT_END.search(name):
-        return _SEED_AT_END.sub(f"_seed{seed}", name)
-    return f"{name}_seed{seed}" if add else name
-
-
-def name_without_seed(name: str) -> str:
-    return _SEED_AT_END.sub("", name)
 
 
 def _begun(path: Path) -> Path | bool:

@@ -15,15 +15,16 @@ from ding.utils.limits import limits_of
 
 def train(run: Run) -> dict[str, Any]:
     """Collect and learn until a limit or the stop value is reached; returns the result."""
-    learner, collector = run.learner, run.collector
     run.begin()
     while not run.finished:
         if run.evaluate_if_due():
             break
         run.save_if_due()
-        collected = run.source.next(learner.train_iter, run.commander.step())
-        run.learn(collected)
-        run.progress.update(collector.envstep, learner.train_iter)
+        with run.progress.during("collecting"):
+            collected = run.source.next(run.learner.train_iter, run.commander.step())
+        with run.progress.during("learning"):
+            run.learn(collected)
+        run.show_counts()
     return run.finish()
 
 

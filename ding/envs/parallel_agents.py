@@ -85,7 +85,7 @@ class ParallelAgentsEnv(BaseEnv):
             )
         self._factory = env
         self._env: Any = None
-        self._running = False
+        self._running = self._others_run = False
         self._limit = self._cfg["max_episode_steps"] or sys.maxsize
 
     def _new_env(self) -> Any:
@@ -121,7 +121,7 @@ class ParallelAgentsEnv(BaseEnv):
         width = self._width = self._last_at + last * bool(cfg["obs_last_action"])
         own = self._own_state(env)
         self._has_state = own is not None
-        size = sum(self._sizes) if own is None else int(np.prod(own.shape))
+        size = self._state_size = sum(self._sizes) if own is None else int(np.prod(own.shape))
         by_agent = bool(cfg["agent_specific_global_state"])
         shape = (count, width + size) if by_agent else (size,)
         space = obs_space(count, width, global_shape=shape, n_action=self._n_action)
@@ -183,11 +183,14 @@ class ParallelAgentsEnv(BaseEnv):
     def reset(self, **kwargs: Any) -> Any:
         self._need_env()
         obs, infos = self._env.reset(seed=self._next_seed(), **kwargs)
-        self._alive = np.array([agent in obs for agent in self._agents], dtype=np.float32)
-        self._last = np.zeros((len(self._agents), self._width - self._last_at), dtype=np.float32)
+        self._begin(obs)
         self._returns = np.zeros(len(self._agents))
         self._steps, self._running = 0, True
         return self._observed(obs, infos)
+
+    def _begin(self, obs: Mapping[str, Any]) -> None:
+        self._alive = np.array([agent in obs for agent in self._agents], dtype=np.float32)
+        self._last = np.zeros((len(self._agents), self._width - self._last_at), dtype=np.float32)
 
     def step(self, action: Any) -> BaseEnvTimestep:
         if not self._running:
@@ -195,11 +198,8 @@ class ParallelAgentsEnv(BaseEnv):
         action = np.asarray(action)
         self._refuse_the_dead(action)
         acting = [(i, self._agents[i]) for i in np.flatnonzero(self._alive).tolist()]
-        obs, rewards, terminated, truncated, infos = self._env.step(
-            {agent: self._one(action[i]) for i, agent in acting}
-        )
+        obs, rewards, terminated, truncated, infos = self._env.step(self.actions_of(action))
         self._steps += 1
-        self._note_actions(action)
         reward = np.zeros(len(self._agents))
         for i, agent in acting:
             reward[i] = rewards.get(agent, 0.0)
@@ -298,6 +298,8 @@ class ParallelAgentsEnv(BaseEnv):
         state *= self._alive[:, None]
 
     def _global_state(self, state: np.ndarray) -> np.ndarray:
+        if self._has_state and not self._running:
+            return np.zeros(self._state_size, dtype=np.float32)
         if self._has_state:
             return np.asarray(self._env.state(), dtype=np.float32).reshape(-1)
         if len(set(self._sizes)) == 1:
@@ -321,6 +323,36 @@ class ParallelAgentsEnv(BaseEnv):
             masks[dead, 0] = 1
             obs[ACTION_MASK] = masks
         return {**obs, ALIVE: self._alive.copy()}
+
+    # --- another env like this one -------------------------------------------------------------
+
+    def is_by_agent(self, obs: Any) -> bool:
+        """Whether these are observations by agent, as the env inside gives them."""
+        self._need_spaces()
+        return isinstance(obs, Mapping) and bool(obs) and set(obs) <= set(self._agents)
+
+    def begin_anew(self) -> None:
+        """The next observations are the first of an episode."""
+        self._others_run = False
+
+    def seen_of(self, obs: Mapping[str, Any], infos: Mapping[str, Any]) -> Any:
+        """What policies see of observations by agent that somebody else's env gives.
+
+        Its own global state is unknown and shown as zeros: agents act without it.
+        """
+        if self._others_run:
+            self._alive *= [agent in obs for agent in self._agents]
+        else:
+            self._begin(obs)
+        self._others_run = True
+        return self._observed(obs, infos)
+
+    def actions_of(self, action: np.ndarray) -> dict[str, Any]:
+        """These actions by agent, for that env."""
+        self._note_actions(action)
+        return {
+            agent: self._one(action[i]) for i, agent in enumerate(self._agents) if self._alive[i]
+        }
 
     # --- the rest of an env --------------------------------------------------------------------
 

@@ -40,6 +40,8 @@ class PettingZooEnv(ParallelAgentsEnv):
         "fast": True,
         # Further arguments of the env.
         "env_kwargs": {},
+        # How the env draws itself: 'rgb_array' for videos, 'human' for a window; None: not at all.
+        "render_mode": None,
     }
 
     def __init__(
@@ -117,7 +119,19 @@ class PettingZooEnv(ParallelAgentsEnv):
                     f"agents; set env.env_kwargs (it takes {', '.join(taken)})"
                 )
             found["N"] = cfg["n_agent"]
+        if cfg["render_mode"] is not None:
+            found["render_mode"] = cfg["render_mode"]
         return {**found, **cfg["env_kwargs"]}
+
+    def render(self) -> Any:
+        """The picture of the env, with `render_mode`."""
+        self._need_env()
+        return self._env.render()
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        self._need_env()
+        return getattr(self._env, "metadata", {})
 
     def __repr__(self) -> str:
         return f"PettingZooEnv({self._cfg['env_id'] or 'factory'})"

@@ -31,6 +31,13 @@ class TurnsAsSteps:
     def unwrapped(self) -> Any:
         return self._env.unwrapped
 
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return getattr(self._env, "metadata", {})
+
+    def render(self) -> Any:
+        return self._env.render()
+
     def observation_space(self, agent: str) -> gym.Space[Any]:
         space = self._env.observation_space(agent)
         space = space["observation"] if isinstance(space, gym.spaces.Dict) else space

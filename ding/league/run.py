@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
@@ -28,8 +29,9 @@ from ding.league.player import HistoricalPlayer
 from ding.league.trainee import Trainee
 from ding.pipeline.blueprint import Blueprint
 from ding.pipeline.interrupt import Interrupt
+from ding.pipeline.naming import name_with_seed
 from ding.pipeline.ownership import Ownership
-from ding.pipeline.progress import Progress
+from ding.pipeline.progress import TRAINING_EPISODES, Progress
 from ding.pipeline.report import write_result
 from ding.pipeline.run import ConfigLike, read_input
 from ding.pipeline.spaces import fit_model_to_env
@@ -94,7 +96,10 @@ class LeagueRun:
         evaluator_env = self._evaluator_env()
         fit_model_to_env(self.cfg.policy, evaluator_env)
         state = self._open_directory(found)
-        self.progress = Progress(str(self.directory), self.limits)
+        self._training_returns: deque[float] = deque(maxlen=TRAINING_EPISODES)
+        self.progress = Progress(
+            str(self.directory), self.limits, training_returns=lambda: self._training_returns
+        )
         self._interrupt = Interrupt(self.progress.message)
         path = str(self.directory / "ckpt")
         self.league: BaseLeague = create_league({**self.league_cfg, "path_policy": path})
@@ -203,15 +208,17 @@ class LeagueRun:
     def play(self) -> None:
         """Deal matches until one is over, and learn from it."""
         arena = self._arena
-        while not arena.has_played:
-            self._deal()
-            arena.wait()
-            if self._interrupt.asked and not arena.has_played:
-                return
+        with self.progress.during("playing"):
+            while not arena.has_played:
+                self._deal()
+                arena.wait()
+                if self._interrupt.asked and not arena.has_played:
+                    return
         if not arena.in_step:
             self._deal()  # Others play while this process learns.
-        for match, played in arena.take():
-            self._learn(match, played)
+        with self.progress.during("learning"):
+            for match, played in arena.take():
+                self._learn(match, played)
 
     def _deal(self) -> None:
         try:
@@ -256,6 +263,9 @@ class LeagueRun:
         lines = lines_of(match.number, played.games)
         self.games.add(lines)
         self._remarks.note(played.games)
+        for game in played.games:
+            if game.seats.count(own) == 1:  # Its returns against itself say nothing.
+                self._training_returns.append(game.returns[game.seats.index(own)])
         for line in lines:
             count(self.league, line)
         self.trainees[own].learn(played.rows, played.env_steps, played.statistics)
@@ -285,7 +295,8 @@ class LeagueRun:
         returns: list[float] = []
         if not self._interrupt.asked:
             self.evaluator.reset_policy(self.trainees[best].policy.eval_mode)
-            returns = list(self.evaluator.eval(None, self.train_iter, self.envstep).reward)
+            with self.progress.during("evaluating"):
+                returns = list(self.evaluator.eval(None, self.train_iter, self.envstep).reward)
         self.progress.message(table(self.league))
         self.progress.message(
             f"{self.jobs:,} jobs; results in {self.directory}: league.json, ratings.png, payoff.png"
@@ -355,6 +366,7 @@ class LeagueRun:
 
     def __exit__(self, *exc: object) -> None:
         self._interrupt.__exit__()
+        self.progress.close()
         self._closing.close()
 
 
@@ -367,6 +379,7 @@ def compiled_league(main: Any, create: Any, seed: int | None) -> tuple[Any, dict
             "dict(active_players=dict(main_player=1), main_player=dict(one_phase_step=2000))"
         )
     cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+    cfg.exp_name = name_with_seed(cfg.exp_name, cfg.seed)
     kind = cfg.policy.collect.collector.type
     if kind != _COLLECTOR:
         raise ConfigError(

@@ -9,6 +9,7 @@ lost is replaced by another incarnation of it; what it had not answered is lost,
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from ding.parallel.worker_pool import Worker, WorkerPool
 from ding.pipeline.blueprint import Blueprint
 from ding.pipeline.budget import check_learned
 from ding.pipeline.evaluation import Evaluated
+from ding.pipeline.progress import TRAINING_EPISODES
 from ding.utils.limits import Limits
 from ding.worker import evaluation_due
 from ding.worker.commander import collect_settings
@@ -74,6 +76,8 @@ class Coordinator:
         self.policy_cfg, self.env_cfg, self.fleet = blueprint.cfg.policy, blueprint.cfg.env, fleet
         self.ledger = Ledger() if saved is None else Ledger.from_plain(saved.ledger)
         self.found = Evaluated() if saved is None else Evaluated(**saved.found)
+        self.training_returns: deque[float] = deque(maxlen=TRAINING_EPISODES)
+        """Of the last episodes that were collected."""
         self._interrupted = interrupted
         self.weights: Weights | None = None
         self._learner_state: Any = None
@@ -169,6 +173,22 @@ class Coordinator:
     def queued(self) -> int:
         """Chunks that have arrived and wait."""
         return self._feed.queued
+
+    @property
+    def phase(self) -> str:
+        """What most services are busy with."""
+        if self.weights is None:
+            return "waiting for the learner"
+        if self.pausing:
+            return "saving"
+        if self.is_done:
+            return "saving" if self._found_with is self.weights else "evaluating"
+        return "warm-up" if self._feed.warms_up else "training"
+
+    def note_stored(self, told: Mapping[str, Any]) -> None:
+        """A chunk of a collector that said this of it can be learned from."""
+        self.ledger.store(told)
+        self.training_returns.extend(told["returns"])
 
     def settings(self, index: int) -> dict[str, Any]:
         """How a collector is to explore from here on."""

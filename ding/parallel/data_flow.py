@@ -171,7 +171,7 @@ class ReplayFeed(Feed):
             self._one_by_one = max(self._one_by_one - n, 0)
             for _ in range(n):
                 told = self._arrived.popleft()[1]
-                self._c.ledger.store(told)
+                self._c.note_stored(told)
                 if told["statistics"]:
                     self._statistics.append(told["statistics"])
             self._starved = False
@@ -303,7 +303,7 @@ class OnPolicyFeed(Feed):
 
         def learned(call: Call, told: Told) -> None:
             for _, part in parts:
-                ledger.store(part)
+                c.note_stored(part)
                 ledger.lag.note(0)
             c.learned(call, told["train_iter"] - before, told)
 

@@ -335,6 +335,7 @@ def _answer(collected: Collected) -> Answer:
         "dropped_steps": collected.dropped_steps,
         "samples": length(samples),
         "statistics": collected.statistics,
+        "returns": collected.returns,
     }
 
 

@@ -1,37 +1,49 @@
-"""The live view of a run: one line that is rewritten in a terminal, plain lines elsewhere."""
+"""The live view of a run: a panel of a few lines in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import math
-import shutil
 import sys
-import textwrap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from statistics import fmean
 from typing import TextIO
 
 from ding.pipeline.evaluation import Evaluated
 from ding.utils.limits import Limits
 from ding.utils.log import WorkerLog
+from ding.utils.terminal import ERASE, flowed, panel, terminal_size, wrapped
 
 _TERMINAL_SECONDS, _PLAIN_SECONDS = 0.2, 10.0
 # Runs without a limit are over when the stop value is reached, and nobody knows when that is.
 _TOO_LONG_TO_TELL = 100 * 3600.0
 _NO_LIMIT = 10**10
-_LEAST_NAME = 8
-CLEAR_LINE = "\r\x1b[K"
+TRAINING_EPISODES = 20
+"""Episodes that the training return is the mean of."""
 
 
 class Progress:
-    """Env steps, updates, return, steps per second and time left."""
+    """Phase, env steps, returns in training and evaluation, time left, speed and updates."""
 
-    def __init__(self, name: str, limits: Limits, stream: TextIO | None = None) -> None:
-        self._name, self._limits = name, limits
+    def __init__(
+        self,
+        name: str,
+        limits: Limits,
+        stream: TextIO | None = None,
+        training_returns: Callable[[], Sequence[float]] = lambda: (),
+    ) -> None:
+        """`training_returns` gives those of the last training episodes."""
+        self._name, self._limits, self._training_returns = name, limits, training_returns
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
         self._every = _TERMINAL_SECONDS if self._live else _PLAIN_SECONDS
         self._found: Evaluated | None = None
-        self._started = self._shown = time.monotonic()
+        self._phase = "training"
+        self._lasted: dict[str, float] = {}
+        """Seconds that each phase took the last time."""
+        self._counts, self._note = (0, 0), ""
+        self._shown = time.monotonic()
         self._base: tuple[float, int, int] | None = None
 
     def evaluated(self, found: Evaluated) -> None:
@@ -40,55 +52,84 @@ class Progress:
         if not self._live:
             self._shown = min(self._shown, time.monotonic() - self._every + 2.0)
 
-    def update(self, env_step: int, train_iter: int, note: str = "") -> None:
+    def update(
+        self, env_step: int, train_iter: int, note: str = "", phase: str | None = None
+    ) -> None:
         """`note` is what else there is to say."""
         now = time.monotonic()
+        self._counts, self._note = (env_step, train_iter), note
+        self._phase = phase or self._phase
         if self._base is None:
-            self._base = (now, env_step, train_iter)
+            self._base = (now, *self._counts)
         if now - self._shown >= self._every:
-            self._shown = now
-            self._write(self._line(now, env_step, train_iter, note))
+            self._show(now)
 
-    def _line(self, now: float, env_step: int, train_iter: int, note: str = "") -> str:
-        assert self._base is not None
-        seconds = max(now - self._base[0], 1e-9)
-        returns = ""
+    @contextmanager
+    def during(self, phase: str) -> Iterator[None]:
+        """Name what is being done, at once if it took long enough the last time to be read."""
+        before, self._phase, began = self._phase, phase, time.monotonic()
+        if self._lasted.get(phase, math.inf if self._live else 0.0) >= self._every:
+            self._show(began)
+        try:
+            yield
+        finally:
+            self._lasted[phase], self._phase = time.monotonic() - began, before
+
+    def measure_from_here(self) -> None:
+        """Speed and time left follow from what comes now."""
+        self._base = None
+
+    def _show(self, now: float) -> None:
+        self._shown, parts = now, [part for part in self._parts(now) if part]
+        if not self._live:
+            self._write("  ".join([self._name, *parts]) + "\n")
+            return
+        size = terminal_size()
+        name, most = self._name, max(size.columns // 2, 4)
+        name = name if len(name) <= most else f"...{name[3 - most :]}"
+        lines = flowed([name, *parts], size.columns - 1)
+        self._write(panel(lines[: max(size.lines - 1, 1)]))
+
+    def _parts(self, now: float) -> Iterator[str]:
+        """The most important first: where there is no room the last ones are left out."""
+        env_step, train_iter = self._counts
+        yield self._phase
+        yield f"env steps {_of(env_step, self._limits.env_step)}"
+        if returns := self._training_returns():
+            yield f"training return {fmean(returns):.1f}"
         if self._found is not None:
-            returns, won = f"return {self._found.mean:.1f}", self._found.win_rate
-            returns += f" (best {self._found.best:.1f})"
-            returns += "" if won is None else f", win rate {won:.2f}"
-        steps_done = env_step - self._base[1]
-        speed = f"{steps_done / seconds:,.0f} steps/s" if steps_done else ""
-        left = self._time_left(seconds, env_step, train_iter)
-        steps, updates = self._limits.env_step, self._limits.train_iter
-        if self._live:
-            short = f"{_of(env_step, steps)} steps"
-            if steps >= _NO_LIMIT > updates:
-                short = f"{_of(train_iter, updates)} updates"
-            return _fitted(self._name, [short, returns, speed, left and f"{left} left", note])
-        parts = [
-            self._name,
-            f"env steps {_of(env_step, steps)}",
-            f"updates {_of(train_iter, updates)}",
-            *(returns, speed, left and f"at most {left} left", note),
-        ]
-        return "  ".join(part for part in parts if part)
+            won = self._found.win_rate
+            yield (
+                f"evaluation {self._found.mean:.1f} (best {self._found.best:.1f})"
+                f"{'' if won is None else f', win rate {won:.2f}'}"
+            )
+        if self._base is not None:
+            seconds = max(now - self._base[0], 1e-9)
+            yield self._time_left(seconds, self._base)
+            n_step = env_step - self._base[1]
+            yield f"{n_step / seconds:,.0f} steps/s" if n_step else ""
+        yield f"updates {_of(train_iter, self._limits.train_iter)}"
+        yield self._note
 
-    def _time_left(self, seconds: float, env_step: int, train_iter: int) -> str:
+    def _time_left(self, seconds: float, base: tuple[float, int, int]) -> str:
         """Time to the limit at the speed so far; empty where nobody can tell."""
-        assert self._base is not None
+        env_step, train_iter = self._counts
         done = min(self._limits.fraction(train_iter, env_step), 1.0)
-        before = self._limits.fraction(self._base[2], self._base[1])
+        before = self._limits.fraction(base[2], base[1])
         left = seconds * (1 - done) / (done - before) if done > before else math.inf
-        return _clock(left) if left < _TOO_LONG_TO_TELL else ""
-
-    def _write(self, line: str) -> None:
-        self._stream.write(f"{CLEAR_LINE}{line}" if self._live else line + "\n")
-        self._stream.flush()
+        return f"at most {_clock(left)} left" if left < _TOO_LONG_TO_TELL else ""
 
     def message(self, text: str) -> None:
         """Lines that stay, in a terminal wrapped at words."""
-        self._stream.write(f"{CLEAR_LINE}{wrapped(text)}\n" if self._live else text + "\n")
+        self._write(f"{ERASE}{wrapped(text)}\n" if self._live else text + "\n")
+
+    def close(self) -> None:
+        """Leave the terminal to others."""
+        if self._live:
+            self._write(ERASE)
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
         self._stream.flush()
 
 
@@ -118,28 +159,6 @@ class Scalars:
 
 def _of(n: int, limit: int) -> str:
     return f"{n:,}" if limit >= _NO_LIMIT else f"{n:,}/{limit:,}"
-
-
-def _fitted(name: str, parts: Sequence[str]) -> str:
-    """A line that leaves the last column free: parts go from the end, the name from its front."""
-    most = shutil.get_terminal_size().columns - 1
-    shown = [part for part in parts if part]
-    while len(shown) > 1 and _LEAST_NAME + len("  ".join(["", *shown])) > most:
-        shown.pop()
-    room = most - len("  ".join(["", *shown]))
-    if len(name) > room:
-        name = f"...{name[-(room - 3) :]}" if room >= _LEAST_NAME else ""
-    return "  ".join([name, *shown])[:most]
-
-
-def wrapped(text: str) -> str:
-    """Lines no longer than those of the terminal, with paths whole."""
-    width = shutil.get_terminal_size().columns - 1
-    lines = [
-        textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
-        for line in text.splitlines()
-    ]
-    return "\n".join(part for line in lines for part in line or [""])
 
 
 def _clock(seconds: float) -> str:

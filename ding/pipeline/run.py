@@ -25,8 +25,9 @@ from ding.pipeline.evaluation import Evaluated, evaluate
 from ding.pipeline.fitting import fit_to_env
 from ding.pipeline.interrupt import Interrupt
 from ding.pipeline.learning import train_on
+from ding.pipeline.naming import name_with_seed
 from ding.pipeline.ownership import Ownership
-from ding.pipeline.progress import Progress
+from ding.pipeline.progress import TRAINING_EPISODES, Progress
 from ding.pipeline.report import Outcome
 from ding.pipeline.source import Collected, CollectorSource
 from ding.pipeline.spaces import outside
@@ -77,6 +78,7 @@ class Run:
     ) -> None:
         main, create, _ = read_input(input_cfg)
         self.cfg = compile_config(main, seed=seed, auto=True, create_cfg=create, save_cfg=False)
+        self.cfg.exp_name = name_with_seed(self.cfg.exp_name, self.cfg.seed)
         if on_policy_only and not self.cfg.policy.on_policy:
             name = self.cfg.policy.type
             raise ConfigError(f"policy '{name}' learns off-policy; use serial_pipeline (-m serial)")
@@ -102,7 +104,11 @@ class Run:
             raise
         self._is_new = state is None
         try:
-            self.progress = Progress(str(self.directory), self.limits)
+            self.progress = Progress(
+                str(self.directory),
+                self.limits,
+                training_returns=lambda: self.collector.last_returns(TRAINING_EPISODES),
+            )
             self._interrupt = Interrupt(self.progress.message)
             self.policy: Policy = create_policy(self.cfg.policy, model=model)
             torch.set_num_threads(threads_for(self.policy, self.cfg.policy))
@@ -190,6 +196,7 @@ class Run:
 
     def begin(self) -> None:
         """Load what the config says, and fill the buffer by random actions if it asks for it."""
+        self.show_counts()
         if not self._is_new:
             return
         load_path = self.cfg.policy.load_path
@@ -198,10 +205,16 @@ class Run:
         self.learner.call_hook("before_run")
         if isinstance(self.batches, ReplayBatches):
             self._learn_from(self.batches.draw(self.batches.pretrain, self.learner), [])
-            for chunk in self.source.warm_up(self.cfg.policy.random_collect_size):
-                self.batches.add(chunk.samples, self.collector.envstep)
-                self.learner.merge_statistics(chunk.statistics)
+            with self.progress.during("warm-up"):
+                for chunk in self.source.warm_up(self.cfg.policy.random_collect_size):
+                    self.batches.add(chunk.samples, self.collector.envstep)
+                    self.learner.merge_statistics(chunk.statistics)
+                    self.show_counts()
+            self.progress.measure_from_here()
         self.save(wait=True)  # a run can be resumed from its first step on
+
+    def show_counts(self) -> None:
+        self.progress.update(self.collector.envstep, self.learner.train_iter)
 
     def evaluate_if_due(self) -> bool:
         """Evaluate every `eval_freq` updates; True when the run is to end."""
@@ -213,7 +226,8 @@ class Run:
     def _evaluate(self) -> None:
         learner = self.learner
         save, envstep = learner.save_checkpoint, self.collector.envstep
-        self.found = evaluate(self.evaluator, save, learner.train_iter, envstep)
+        with self.progress.during("evaluating"):
+            self.found = evaluate(self.evaluator, save, learner.train_iter, envstep)
         if self.found.is_best:
             self.parts.save("best")
         self.progress.evaluated(self.found)
@@ -255,6 +269,10 @@ class Run:
 
     def save(self, wait: bool = False) -> None:
         """Everything needed to go on exactly here; the buffer's part in the background."""
+        with self.progress.during("saving"):
+            self._save(wait)
+
+    def _save(self, wait: bool) -> None:
         state = {
             "config": plain_dict(self.cfg),
             "limits": asdict(self.limits),
@@ -329,6 +347,7 @@ class Run:
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         self._interrupt.__exit__()
+        self.progress.close()
         if kind is not None and issubclass(kind, DingError):
             self._discard()
         self._closing.close()

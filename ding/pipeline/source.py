@@ -22,6 +22,8 @@ class Collected:
     dropped_steps: int
     statistics: Statistics
     """For the normalisers of the policy."""
+    returns: Sequence[float]
+    """Of the episodes that ended, of the last 100 at most."""
 
 
 class CollectorSource:
@@ -62,10 +64,12 @@ class CollectorSource:
     def _collect(self, **kwargs: Any) -> Collected:
         collector = self._collector
         steps, dropped = collector.envstep, collector.dropped_steps
+        episodes = collector.episode_count
         samples = collector.collect(**kwargs)
         return Collected(
             samples,
             collector.envstep - steps,
             collector.dropped_steps - dropped,
             collector.take_statistics(),
+            collector.last_returns(collector.episode_count - episodes),
         )

@@ -14,7 +14,7 @@ from conformance.claims import CLAIMS, home
 from conformance.configs import EXP_NAME, config_of, trained
 from conformance.worlds import WorldEnv
 from ding.entry import serial_pipeline
-from ding.entry.evaluate import evaluate
+from ding.entry.evaluation import evaluate
 from ding.policy import ActingState, Policy, create_policy
 from ding.utils.batch import ByEnv, Rows, columns_of, stack, stacked_of, tree_map
 from ding.utils.checkpoint import load_checkpoint, save_checkpoint

@@ -11,7 +11,7 @@ import pytest
 from conformance.claims import CLAIMS, Cell, home
 from conformance.configs import EXP_NAME, config_of, trained
 from ding.agent import load
-from ding.entry.evaluate import evaluate
+from ding.entry.evaluation import evaluate
 from ding.utils.errors import DingError
 
 EXTRA = [

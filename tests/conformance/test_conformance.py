@@ -15,7 +15,7 @@ from conformance.claims import CLAIMS, Cell, cells, foreign_cells, foreign_masks
 from conformance.configs import EXP_NAME, config_of, trained
 from conformance.table import PAGE, with_table
 from conformance.worlds import UNCLAIMED_ACTIONS, World, WorldEnv
-from ding.entry.evaluate import evaluate
+from ding.entry.evaluation import evaluate
 from ding.pipeline.state import PREVIOUS_NAME, STATE_NAME
 from ding.policy import Policy, get_policy_cls
 from ding.utils.batch import ByEnv, stack, stacked_of, tree_map

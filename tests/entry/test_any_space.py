@@ -219,6 +219,6 @@ def test_a_plain_network_trains_and_is_loaded_again() -> None:
     main["env"] |= {"collector_env_num": 2, "evaluator_env_num": 2, "n_evaluator_episode": 2}
     main["policy"]["learn"]["batch_size"] = 4
     serial_pipeline([main, create], seed=1, model=net(), max_env_step=24)
-    assert ding.load("FrozenLake-v1_dqn", model=net()).act(3) in range(4)
+    assert ding.load("FrozenLake-v1_dqn_seed1", model=net()).act(3) in range(4)
     with pytest.raises(ConfigError, match=r"the network Linear must have .*but it is \(2, 7\)"):
         serial_pipeline([main, create], seed=1, model=nn.Linear(16, 7), max_env_step=24)

@@ -20,6 +20,7 @@ from ding.pipeline.evaluation import Evaluated
 from ding.pipeline.progress import Progress
 from ding.pipeline.report import iqm, summary
 from ding.utils.limits import Limits
+from ding.utils.terminal import ERASE, lines_of_panel
 from entry.configs import config_file, pair
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +93,7 @@ def test_on_policy_config_just_works(mode: str, tmp_path: Path) -> None:
 
 def test_any_gymnasium_env_without_config() -> None:
     assert main(["-m", "serial", "-e", "CartPole-v1", "-p", "dqn", "--train-iter", "5"]) == 0
-    assert result_of("CartPole-v1_dqn")["stop_value"] == 475
+    assert result_of("CartPole-v1_dqn_seed0")["stop_value"] == 475
 
 
 def test_several_seeds(tmp_path: Path, capsys: Any) -> None:
@@ -158,8 +159,9 @@ def test_one_seed_names_the_run(tmp_path: Path, capsys: Any) -> None:
     assert result_of("run_seed3")["seed"] == 3
     assert main(argv) == 0
     assert main([*argv, "-s", "4", "--exp-name", "mine_seed0"]) == 0
+    assert main([*argv, "-s", "4", "--exp-name", "mine"]) == 0
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_dir()) == [
-        *("mine_seed0", "run_seed0", "run_seed3"),
+        *("mine", "mine_seed4", "run_seed0", "run_seed3"),
     ]
     # Evaluated is the run of this seed, or the one of the config where there is none.
     for seed in ("3", "5"):
@@ -227,7 +229,7 @@ def shown(stream: Any, monkeypatch: Any, name: str = "run") -> str:
     """What is shown of 200 of 1,000 steps after 20 seconds."""
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    progress = Progress(name, Limits(env_step=1000), stream)
+    progress = Progress(name, Limits(env_step=1000), stream, lambda: [9.0, 13.0])
     progress.update(0, 0)
     now = 20.0
     state = {"history": [{"reward_mean": 12.34}], "best": 15.0}
@@ -242,30 +244,65 @@ def shown(stream: Any, monkeypatch: Any, name: str = "run") -> str:
 def test_progress_in_plain_lines(monkeypatch: Any) -> None:
     line = shown(Stream(terminal=False), monkeypatch)
     assert line == (
-        "run  env steps 200/1,000  updates 10  return 12.3 (best 15.0)  10 steps/s  "
-        "at most 1:20 left\n"
+        "run  training  env steps 200/1,000  training return 11.0  evaluation 12.3 (best 15.0)  "
+        "at most 1:20 left  10 steps/s  updates 10\n"
     )
 
 
 @pytest.mark.parametrize(
-    ("columns", "name", "wanted"),
+    ("columns", "rows", "wanted"),
     [
-        (80, "run", "run  200/1,000 steps  return 12.3 (best 15.0)  10 steps/s  1:20 left"),
+        (
+            200,
+            24,
+            [
+                "runs/CartPole-v1_ppo_seed0  training  env steps 200/1,000  training return 11.0  "
+                "evaluation 12.3 (best 15.0)  at most 1:20 left  10 steps/s  updates 10"
+            ],
+        ),
         (
             80,
-            "runs/CartPole-v1_ppo_seed0",
-            "...1_ppo_seed0  200/1,000 steps  return 12.3 (best 15.0)  10 steps/s  1:20 left",
+            24,
+            [
+                "runs/CartPole-v1_ppo_seed0  training  env steps 200/1,000  training return 11.0",
+                "  evaluation 12.3 (best 15.0)  at most 1:20 left  10 steps/s  updates 10",
+            ],
         ),
-        (40, "a_run_name", "a_run_name  200/1,000 steps"),
+        (
+            40,
+            4,
+            [
+                "...Pole-v1_ppo_seed0  training",
+                "  env steps 200/1,000",
+                "  training return 11.0",
+            ],
+        ),
     ],
 )
-def test_progress_is_one_line_of_the_terminal(
-    columns: int, name: str, wanted: str, monkeypatch: Any
+def test_progress_is_a_panel_that_fits_the_terminal(
+    columns: int, rows: int, wanted: list[str], monkeypatch: Any
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    line = shown(Stream(terminal=True), monkeypatch, name)
-    assert line == f"\r\x1b[K{wanted}"
-    assert len(wanted) < columns
+    monkeypatch.setenv("LINES", str(rows))
+    text = shown(Stream(terminal=True), monkeypatch, "runs/CartPole-v1_ppo_seed0")
+    assert lines_of_panel(text) == wanted
+    assert text.endswith(f"\x1b[{len(wanted) - 1}A\r" if len(wanted) > 1 else "10\r")
+    assert all(len(line) < columns for line in wanted)
+
+
+def test_long_phases_are_named_while_they_last(monkeypatch: Any) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stream: Any = Stream(terminal=True)
+    progress = Progress("run", Limits(), stream)
+    progress.update(0, 0)
+    for seconds in (0.01, 5.0, 0.1):
+        with progress.during("evaluating"):
+            now += seconds
+    assert stream.text.count("evaluating") == 2, "the first, and the one after a long one"
+    now += 1.0
+    progress.update(10, 1)
+    assert "run  training  env steps 10" in stream.text.rpartition(ERASE)[2]
 
 
 def test_time_left_is_never_negative(monkeypatch: Any) -> None:

@@ -61,14 +61,6 @@ def test_train_takes_overrides_and_names_the_run_after_the_seed(capsys: Any) -> 
     assert cfg.policy.collect.n_sample == 10
 
 
-def test_a_config_named_after_its_seed_is_named_after_the_seed_given() -> None:
-    from ding.entry.seeds import name_with_seed
-
-    assert name_with_seed("runs/cartpole_dqn_seed0", 3) == "runs/cartpole_dqn_seed3"
-    assert name_with_seed("cartpole_dqn", 3) == "cartpole_dqn"
-    assert name_with_seed("cartpole_dqn", 3, add=True) == "cartpole_dqn_seed3"
-
-
 def test_seeds_side_by_side(tmp_path: Path, capsys: Any) -> None:
     config_file(tmp_path)
     argv = ["train", "cfg.py", "--steps", "24", "--seeds", "2", "--jobs", "2"]

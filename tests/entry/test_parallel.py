@@ -294,6 +294,7 @@ def test_begins_here_and_goes_on_elsewhere(kind: str, monkeypatch: Any) -> None:
         assert parallel._saved is not None
         before = parallel._saved.ledger
         assert parallel.fleet.collector_num == len(parallel.coordinator.collectors) == 2
+        assert parallel.coordinator.training_returns, "its collectors tell what episodes came to"
     assert 0 < before["env_steps"] < 1500 <= result["env_step"]
     assert 0 < before["updates"] < result["train_iter"]
     assert_balanced(result, [])

@@ -49,7 +49,7 @@ class Count(gym.Env[Any, Any]):
 
 def test_a_gymnasium_class_trains_loads_and_plays() -> None:
     run = ding.train(Count, "sac", steps=32, seed=1, **SMALL)
-    assert run.directory == Path("Count_sac") and run.result["env_step"] == 32
+    assert run.directory == Path("Count_sac_seed1") and run.result["env_step"] == 32
     assert run.best == max(point["reward_mean"] for point in run.history)
     agent = ding.load(run.directory)
     assert agent.evaluate(Count(), 2).tolist() == run.evaluate(2).tolist()
@@ -64,13 +64,13 @@ def test_an_id_a_function_a_config_and_a_registered_class(tmp_path: Path) -> Non
         ding.train("CartPole-v1", "dqn", steps=16, **SMALL),
         ding.train(lambda: gym.make("CartPole-v1"), "ppo", steps=16, **SMALL),
         ding.train(CartPoleEnv, "dqn", steps=16, exp_name="named", **SMALL),
-        ding.train("CartPole-v1_dqn/total_config.py", steps=16, exp_name="again"),
+        ding.train("CartPole-v1_dqn_seed0/total_config.py", steps=16, exp_name="again"),
     ]
     for run in runs:
         assert run.result["env_step"] >= 16
         assert run.evaluate(1)[0] >= 8.0
     names = [str(run.directory) for run in runs]
-    assert names == ["CartPole-v1_dqn", "lambda_ppo", "named", "again"]
+    assert names == ["CartPole-v1_dqn_seed0", "lambda_ppo_seed0", "named", "again"]
 
 
 def test_overrides_are_relative_to_the_policy_or_absolute() -> None:

@@ -113,6 +113,14 @@ def test_the_command(
     assert "the config has no league" in capsys.readouterr().err
 
 
+def test_training_returns_are_those_of_the_player_that_learns(tmp_path: Path) -> None:
+    with LeagueRun(config(tmp_path), 0, Limits(env_step=200)) as run:
+        run.train()
+        shown = list(run._training_returns)
+    games = [line for line in lines(tmp_path) if "seats" in line]
+    assert len(shown) == min(len(games), 20) and all(isinstance(r, float) for r in shown)
+
+
 def test_jobs_have_the_documented_form(tmp_path: Path) -> None:
     league = create_league({"path_policy": str(tmp_path), "league_type": "one_vs_one"})
     assert isinstance(league, OneVsOneLeague)

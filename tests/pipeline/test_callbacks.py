@@ -133,7 +133,7 @@ def test_one_that_raises_ends_the_run_with_its_state_saved() -> None:
     with pytest.raises(ZeroDivisionError, match="in the callback") as caught:
         trained(Clumsy())
     assert caught.traceback[-1].name == "evaluation"
-    run = Path("CartPole-v1_dqn")
+    run = Path("CartPole-v1_dqn_seed0")
     config = str(run / "total_config.py")
     serial_pipeline(config, seed=0, resume=run, max_env_step=80)
     assert (run / "result.json").is_file()

@@ -82,3 +82,10 @@ def test_the_policy_acts_again_after_the_warm_up() -> None:
     assert len({int(s["action"]) for s in collected.samples}) <= 2
     assert {int(s["collect_iter"]) for s in collected.samples} == {5}
     assert collected.env_steps == 40
+
+
+def test_returns_are_those_of_the_episodes_that_ended_meanwhile() -> None:
+    made, collector = source()
+    with collector:
+        returns = [made.next(0, {"eps": 1.0}, n_sample=4 * n).returns for n in (49, 1, 120)]
+    assert returns == [[], [50.0] * 4, [50.0] * 8]

@@ -58,6 +58,8 @@ def test_samples_carry_the_vector_and_returns_its_sum(manager: Any, tmp_path: An
         returns = [value for log in logs for value in returns_of(log)]
         assert collector.episode_count == len(returns) > 3
         assert collector.recent_return == pytest.approx(np.mean(returns))
+        assert len(collector.last_returns(3)) == 3
+        assert sorted(collector.last_returns(100)) == pytest.approx(sorted(returns))
 
 
 @pytest.mark.parametrize("kind", ["base", "subprocess"])

@@ -25,7 +25,7 @@ def add_options(p: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, say: Say) -> int:
     import numpy as np
 
-    from ding.entry.evaluate import own_env_run
+    from ding.entry.evaluation import own_env_run
     from ding.worker.episode_returns import besides_return
 
     if args.video_dir and not args.video:

@@ -64,7 +64,7 @@ COMMANDS = {
         "plotting",
         "draw the learning curves of runs",
         "ding plot RUN [RUN ...] [-o FILE]",
-        "ding plot CartPole-v1_ppo CartPole-v1_dqn -o compared.png",
+        "ding plot CartPole-v1_ppo_seed0 CartPole-v1_dqn_seed0 -o compared.png",
     ),
     "list": Command(
         "listing",
@@ -152,7 +152,7 @@ def overview() -> str:
 def show(text: str) -> None:
     """Write a line to where messages go; in a terminal it is wrapped."""
     if sys.stderr.isatty():
-        from ding.pipeline.progress import wrapped
+        from ding.utils.terminal import wrapped
 
         text = wrapped(text)
     sys.stderr.write(text + "\n")

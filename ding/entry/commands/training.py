@@ -44,7 +44,7 @@ class Order:
 
     def configs(self, say: Say) -> tuple[Any, Any, Any]:
         """main_config, create_config, and what makes the env if no config can."""
-        from ding.entry.train import configs_of
+        from ding.entry.training import configs_of
         from ding.envs import BaseEnv
 
         import_from_here()
@@ -87,7 +87,7 @@ def _order(args: argparse.Namespace) -> Order:
 
 
 def _duration(order: Order, main: Any, create: Any) -> str:
-    from ding.entry.train import goal_of
+    from ding.entry.training import goal_of
 
     goal = goal_of(main, create)
     ends = "" if goal is None else f"until the return reaches {goal:g}"
@@ -99,7 +99,7 @@ def _duration(order: Order, main: Any, create: Any) -> str:
 
 
 def _train_one(order: Order, args: argparse.Namespace, main: Any) -> int:
-    from ding.entry.seeds import name_with_seed
+    from ding.pipeline.naming import name_with_seed
 
     seed = main.get("seed", 0) if args.seed is None else args.seed
     name = args.exp_name or name_with_seed(main["exp_name"], seed, add=True)
@@ -108,8 +108,9 @@ def _train_one(order: Order, args: argparse.Namespace, main: Any) -> int:
 
 
 def _train_several(order: Order, args: argparse.Namespace, main: Any, say: Say) -> int:
-    from ding.entry.seeds import name_without_seed, train_each
-    from ding.pipeline.progress import wrapped
+    from ding.entry.seeds import train_each
+    from ding.pipeline.naming import name_without_seed
+    from ding.utils.terminal import wrapped
 
     directory = Path(args.exp_name or name_without_seed(main["exp_name"]))
     train = partial(train_seed, order)
@@ -123,7 +124,7 @@ def train_seed(
 ) -> dict[str, Any]:
     """Train with one seed in a directory; returns the result."""
     from ding.config import override
-    from ding.entry.train import train_configs
+    from ding.entry.training import train_configs
 
     main, create, make_env = order.configs(lambda text: None)
     main = override(main, {"exp_name": str(directory)})

@@ -147,6 +147,11 @@ class BattleCollector(ISerialCollector):
     def _check_mode(self, policy: Any) -> None:
         """Any mode can play; those that lack `process_transition` only act."""
 
+    def last_returns(self, n: int) -> list[float]:
+        """Returns of the last `n` games of the players that learn."""
+        players = self._recorder.by_player.values()
+        return [r for player in players for r in player.episodes.last_returns(n)]
+
     def _forget(self) -> None:
         if self._policy is not None:
             modes = {player.name: player.mode for player in self._policy.players}

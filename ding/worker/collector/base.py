@@ -250,6 +250,10 @@ class ISerialCollector(ABC):
         """Mean return of the last 100 episodes, as far as there are any."""
         return self._episodes.mean_return
 
+    def last_returns(self, n: int) -> list[float]:
+        """Returns of the last `n` episodes, of 100 at most."""
+        return self._episodes.last_returns(n)
+
     def on_episode(self, listener: Callable[[float, int], None]) -> None:
         """Let `listener` be called with return and length of every episode that ends."""
         self._episodes.on_end = listener

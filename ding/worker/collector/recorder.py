@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -230,6 +231,10 @@ class EpisodeLog:
     @property
     def mean_return(self) -> float | None:
         return float(np.mean([r for r, _ in self._recent])) if self._recent else None
+
+    def last_returns(self, n: int) -> list[float]:
+        """Returns of the last `n` episodes, of 100 at most."""
+        return [r for r, _ in islice(self._recent, max(len(self._recent) - n, 0), None)]
 
     def summary(self) -> dict[str, float]:
         """Returns and lengths of the last episodes; there must be one."""
