@@ -32,7 +32,7 @@ main_config = micro_duel_3m_mappo_config = EasyDict(
 
 create_config = micro_duel_3m_mappo_create_config = EasyDict(
     env=dict(type="micro_duel", import_names=["dizoo.micro_battle.envs.duel_env"]),
-    env_manager=dict(type="base"),
+    env_manager=dict(type="gym_vector"),
     policy=dict(type="mappo"),
     collector=dict(type="episode_1v1"),
     evaluator=dict(type="battle_interaction"),
