@@ -34,7 +34,7 @@ main_config = slime_volley_ppo_config = EasyDict(
 
 create_config = slime_volley_ppo_create_config = EasyDict(
     env=dict(type="slime_volley", import_names=["dizoo.slime_volley.envs.slime_volley_env"]),
-    env_manager=dict(type="base"),
+    env_manager=dict(type="gym_vector"),
     policy=dict(type="ppo"),
     collector=dict(type="sample_1v1"),
     evaluator=dict(type="battle_interaction"),
