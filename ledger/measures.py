@@ -14,7 +14,7 @@ from ledger.tasks import FRESH_SEED, Task
 if TYPE_CHECKING:
     from ding.worker.battle import Game
 
-TICTACTOE_GAMES = 1_000
+GAMES = 1_000
 """At either seat against each opponent."""
 _ENVS = 20
 
@@ -40,11 +40,19 @@ def fresh_return(task: Task, directory: Path, seed: int) -> Measured:
 def tictactoe(task: Task, directory: Path, seed: int) -> Measured:
     """Share won as the first against random, less one for each game lost to anybody."""
     others = {"random": "random", "perfect": "dizoo.board_games.envs.tictactoe_env:perfect"}
-    games = _games("tictactoe", last_checkpoint(directory), others, seed)
+    games = _games("tictactoe", last_checkpoint(directory), others, seed, GAMES)
     lost = sum(game.result[game.seats.index("own")] == "losses" for game in games)
     won = [game.result[0] == "wins" for game in games if game.seats == ("own", "random")]
     share = float(np.mean(won))
     return Measured(share - lost, (share * (1 - share) / len(won)) ** 0.5)
+
+
+def connect_four(task: Task, directory: Path, seed: int) -> Measured:
+    """Share won against random, at both seats."""
+    games = _games("connect_four", last_checkpoint(directory), {"random": "random"}, seed, GAMES)
+    won = [game.result[game.seats.index("own")] == "wins" for game in games]
+    share = float(np.mean(won))
+    return Measured(share, (share * (1 - share) / len(won)) ** 0.5)
 
 
 def exploitability(task: Task, directory: Path, seed: int) -> Measured:
@@ -74,8 +82,10 @@ def last_checkpoint(directory: Path) -> Path:
     return directory / "ckpt" / f"{main}_ckpt.pth"
 
 
-def _games(game: str, checkpoint: Path, others: dict[str, str], seed: int) -> list[Game]:
-    """A thousand games of the checkpoint at either seat against each opponent."""
+def _games(
+    game: str, checkpoint: Path, others: dict[str, str], seed: int, count: int
+) -> list[Game]:
+    """So many games of the checkpoint at either seat against each opponent."""
     from ding.entry.versus import game_env, pairs_of
     from ding.utils.seed import set_pkg_seed
     from ding.worker.battle import opponent_of
@@ -87,5 +97,5 @@ def _games(game: str, checkpoint: Path, others: dict[str, str], seed: int) -> li
         env.launch()
         given = {"own": str(checkpoint), **others}
         modes = {name: opponent_of(one, env.action_space.one) for name, one in given.items()}
-        pairs = [p for other in others for p in pairs_of(["own", other], 2 * TICTACTOE_GAMES)]
+        pairs = [p for other in others for p in pairs_of(["own", other], 2 * count)]
         return Match(env, Table(modes, env, lambda env_id: pairs[0]), pairs).play()

@@ -185,6 +185,9 @@ _TICTACTOE = OwnMeasure(
     function="tictactoe",
     title="wins as the first against random, less 1 for each loss in 4,000 games",
 )
+_CONNECT_FOUR = OwnMeasure(
+    function="connect_four", title="wins against random in 2,000 games, half of them as the second"
+)
 _EXPLOITABILITY = OwnMeasure(
     function="exploitability", title="exploitability of the average, negative"
 )
@@ -306,6 +309,7 @@ TASKS = (
         Expert(task="cartpole_fixed_ppo", n_episode=5, key="reward_model.data_path"),
     ),
     _game("tictactoe", "ppo", "PPO by self-play, tic-tac-toe", 0.95, 1_000_000, _TICTACTOE),
+    _game("connect_four", "ppo", "PPO by self-play, Connect Four", 0.95, 1_000_000, _CONNECT_FOUR),
     _game(
         "kuhn_poker", "ppo", "PPO by fictitious play, Kuhn poker", -0.1, 200_000, _EXPLOITABILITY
     ),
