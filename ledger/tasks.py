@@ -308,7 +308,7 @@ TASKS = (
         186.0,
         Expert(task="cartpole_fixed_ppo", n_episode=5, key="reward_model.data_path"),
     ),
-    _game("tictactoe", "ppo", "PPO by self-play, tic-tac-toe", 0.95, 1_000_000, _TICTACTOE),
+    _game("tictactoe", "ppo", "PPO by self-play, tic-tac-toe", 0.95, 600_000, _TICTACTOE),
     _game("connect_four", "ppo", "PPO by self-play, Connect Four", 0.95, 1_000_000, _CONNECT_FOUR),
     _game(
         "kuhn_poker", "ppo", "PPO by fictitious play, Kuhn poker", -0.1, 200_000, _EXPLOITABILITY
