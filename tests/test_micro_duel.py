@@ -92,15 +92,27 @@ def test_bad_input() -> None:
         env.step([[EAST] * 3] * 2)
 
 
-def test_a_league_of_teams_plays_and_learns(tmp_path: Path) -> None:
+def short_league(tmp_path: Path, batch_size: int) -> LeagueRun:
     main, create = predefined_config("micro_duel_3m", "league_mappo")
     over = {"exp_name": str(tmp_path / "run"), "env.episode_limit": 10, "env.collector_env_num": 4}
-    over |= {"policy.collect.n_episode": 4, "policy.learn.batch_size": 40}
+    over |= {"policy.collect.n_episode": 4, "policy.learn.batch_size": batch_size}
     over |= {"env.evaluator_env_num": 2, "env.n_evaluator_episode": 2}
-    with LeagueRun([override(main, over), create]) as run:
+    return LeagueRun([override(main, over), create])
+
+
+def test_a_league_of_teams_plays_and_learns(tmp_path: Path) -> None:
+    with short_league(tmp_path, batch_size=40) as run:
         for _ in range(3):
             run.play()
         assert run.jobs == 3 and all(t.learner.train_iter for t in run.trainees.values())
+
+
+def test_games_that_are_too_short_for_a_batch(tmp_path: Path) -> None:
+    told = (
+        r"batch_size = 500 is more than the \d+ samples of a collect \(policy.collect.n_episode\)"
+    )
+    with short_league(tmp_path, batch_size=500) as run, pytest.raises(ConfigError, match=told):
+        run.play()
 
 
 def managed(kind: type, count: int = 4) -> Any:
