@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ding.league.rating import POINTS
 from ledger.tasks import FRESH_SEED, Task
 
 if TYPE_CHECKING:
@@ -55,6 +56,25 @@ def connect_four(task: Task, directory: Path, seed: int) -> Measured:
     return Measured(share, (share * (1 - share) / len(won)) ** 0.5)
 
 
+def older_half(task: Task, directory: Path, seed: int) -> Measured:
+    """Least rate of winning of the main player against a copy from the first half of its league.
+
+    As leagues play and count: moves are drawn, a draw is half a win.
+    """
+    text = (directory / "games.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    old = [one for one in lines if "copy" in one and 2 * one["job"] <= lines[-1]["job"]]
+    others = {one["copy"]: str(directory / "ckpt" / one["path"]) for one in old}
+    game = task.name.removesuffix("_league_mappo")
+    games = _games(game, last_checkpoint(directory), others, seed, GAMES // 5, sample=True)
+    points: dict[str, list[float]] = {name: [] for name in others}
+    for one in games:
+        own = one.seats.index("own")
+        points[one.seats[1 - own]].append(POINTS[one.result[own]])
+    worst = min(points.values(), key=np.mean)
+    return Measured(float(np.mean(worst)), float(np.std(worst)) / len(worst) ** 0.5)
+
+
 def exploitability(task: Task, directory: Path, seed: int) -> Measured:
     """Exploitability of the average of all snapshots, negative."""
     from ding.envs.base_env import get_env_cls
@@ -83,19 +103,32 @@ def last_checkpoint(directory: Path) -> Path:
 
 
 def _games(
-    game: str, checkpoint: Path, others: dict[str, str], seed: int, count: int
+    game: str,
+    checkpoint: Path,
+    others: dict[str, str],
+    seed: int,
+    count: int,
+    *,
+    sample: bool = False,
 ) -> list[Game]:
-    """So many games of the checkpoint at either seat against each opponent."""
+    """So many games of the checkpoint at either seat against each opponent.
+
+    `sample`: all are checkpoints that draw their moves.
+    """
     from ding.entry.versus import game_env, pairs_of
     from ding.utils.seed import set_pkg_seed
     from ding.worker.battle import opponent_of
     from ding.worker.battle.games import Table
     from ding.worker.battle.match import Match
+    from ding.worker.battle.opponents import frozen
 
     set_pkg_seed(FRESH_SEED + seed)
     with game_env(game, _ENVS, FRESH_SEED + seed) as env:
         env.launch()
-        given = {"own": str(checkpoint), **others}
-        modes = {name: opponent_of(one, env.action_space.one) for name, one in given.items()}
+        space = env.action_space.one
+        modes = {
+            name: frozen(Path(one), sample=True) if sample else opponent_of(one, space)
+            for name, one in {"own": str(checkpoint), **others}.items()
+        }
         pairs = [p for other in others for p in pairs_of(["own", other], 2 * count)]
         return Match(env, Table(modes, env, lambda env_id: pairs[0]), pairs).play()

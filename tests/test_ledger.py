@@ -195,6 +195,7 @@ SHORT_GAMES = [
     ("tictactoe_ppo", None, -40, 1),
     ("tictactoe_ppo", "dizoo.board_games.config.tictactoe_league_ppo_config", -40, 1),
     ("connect_four_ppo", None, 0, 1.01),
+    ("micro_duel_3m_league_mappo", None, 0, 1.01),
     # Of one snapshot, which plays nearly uniformly.
     ("kuhn_poker_ppo", None, -0.46, -0.45),
 ]
