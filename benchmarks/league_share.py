@@ -25,6 +25,7 @@ from benchmarks.league import MIXED
 from ding.config import override
 from ding.entry.predefined import predefined_config
 from ding.envs import BaseEnvManager
+from ding.envs.manager.gym_vector import GymVectorEnvManager
 from ding.league.games_service import GamesService
 from ding.league.run import LeagueRun
 from ding.worker.battle import games
@@ -79,8 +80,9 @@ def _leave() -> None:
 
 
 if _PLACE in os.environ:
-    BaseEnvManager.step = _timed("envs", BaseEnvManager.step)  # type: ignore[method-assign]
-    BaseEnvManager.reset = _timed("envs", BaseEnvManager.reset)  # type: ignore[method-assign]
+    for manager in (BaseEnvManager, GymVectorEnvManager):
+        manager.step = _timed("envs", manager.step)  # type: ignore[method-assign]
+        manager.reset = _timed("envs", manager.reset)  # type: ignore[method-assign]
     games._asked = _timed("forwards", games._asked)
     BaseLearner.train = _timed("updates", BaseLearner.train)  # type: ignore[method-assign]
     GamesService.play = _whole(GamesService.play)  # type: ignore[method-assign]

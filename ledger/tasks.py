@@ -185,14 +185,24 @@ _TICTACTOE = OwnMeasure(
     function="tictactoe",
     title="wins as the first against random, less 1 for each loss in 4,000 games",
 )
+_CONNECT_FOUR = OwnMeasure(
+    function="connect_four", title="wins against random in 2,000 games, half of them as the second"
+)
 _EXPLOITABILITY = OwnMeasure(
     function="exploitability", title="exploitability of the average, negative"
 )
+_OLDER_HALF = OwnMeasure(
+    function="older_half",
+    title="least rate of winning of the main player against a copy of the league's first half",
+)
+
+
+_FOLDERS = {"kuhn_poker": "poker", "leduc_poker": "poker", "micro_duel_3m": "micro_battle"}
 
 
 def _game(env: str, policy: str, title: str, goal: float, limit: int, measure: OwnMeasure) -> Task:
     """Env steps are moves of both players."""
-    folder = "poker" if "poker" in env else "board_games"
+    folder = _FOLDERS.get(env, "board_games")
     return replace(_task(folder, env, policy, title, goal, limit, n_seed=3), measure=measure)
 
 
@@ -314,13 +324,15 @@ TASKS = (
         186.0,
         Expert(task="cartpole_fixed_ppo", n_episode=5, key="reward_model.data_path"),
     ),
-    _game("tictactoe", "ppo", "PPO by self-play, tic-tac-toe", 0.95, 1_000_000, _TICTACTOE),
+    _game("tictactoe", "ppo", "PPO by self-play, tic-tac-toe", 0.95, 600_000, _TICTACTOE),
+    _game("connect_four", "ppo", "PPO by self-play, Connect Four", 0.95, 1_000_000, _CONNECT_FOUR),
     _game(
         "kuhn_poker", "ppo", "PPO by fictitious play, Kuhn poker", -0.1, 200_000, _EXPLOITABILITY
     ),
     _game(
         "leduc_poker", "ppo", "PPO by fictitious play, Leduc poker", -0.5, 400_000, _EXPLOITABILITY
     ),
+    _game("micro_duel_3m", "league_mappo", "MAPPO in a league, duel 3m", 0.6, 900_000, _OLDER_HALF),
     _lander("ppo", "PPO", 1_000_000, n_seed=3),
     _lander("dqn", "DQN", 1_000_000, n_seed=3),
     _lander("rainbow", "Rainbow", 1_000_000, n_seed=3),

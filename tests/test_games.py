@@ -59,6 +59,25 @@ def test_each_player_sees_its_own_stones_first() -> None:
     assert np.flatnonzero(step.obs["action_mask"][0] == 0).tolist() == [0, 4]
 
 
+def test_hands_tremble_only_while_games_are_collected() -> None:
+    cfg = {"tremble": 0.5, "collector_env_num": 1, "evaluator_env_num": 1}
+    collecting = TicTacToeEnv(TicTacToeEnv.create_collector_env_cfg(cfg)[0])
+    evaluating = TicTacToeEnv(TicTacToeEnv.create_evaluator_env_cfg(cfg)[0])
+    for env, low, high in ((collecting, 0.4, 0.7), (evaluating, 1, 1)):
+        env.seed(0)
+        fields = []
+        for _ in range(200):
+            env.reset()
+            seen = env.step(np.full(2, 4)).obs["obs"][0]
+            fields.append(int(seen.argmax()))
+        # A random move is the one that was meant in one of nine cases.
+        assert low <= np.mean(np.array(fields) == 4) <= high
+    step = played(TicTacToeEnv({"tremble": 1.0}), [9])
+    assert step.info["forfeit"] == 0  # illegal moves stay so
+    with pytest.raises(ConfigError, match=r"env\.tremble = 2: must be a chance"):
+        TicTacToeEnv({"tremble": 2})
+
+
 def test_perfect_play_draws_with_itself_and_random_play_is_as_published() -> None:
     """Two random players: the first wins .585, draws .127."""
     env, rng = TicTacToeEnv(), np.random.default_rng(0)

@@ -212,6 +212,8 @@ def test_another_config_makes_a_finished_run_worthless(trained: list[Path], tmp_
 SHORT_GAMES = [
     ("tictactoe_ppo", None, -40, 1),
     ("tictactoe_ppo", "dizoo.board_games.config.tictactoe_league_ppo_config", -40, 1),
+    ("connect_four_ppo", None, 0, 1.01),
+    ("micro_duel_3m_league_mappo", None, 0, 1.01),
     # Of one snapshot, which plays nearly uniformly.
     ("kuhn_poker_ppo", None, -0.46, -0.45),
 ]
@@ -221,7 +223,7 @@ SHORT_GAMES = [
 def test_games_are_judged_by_their_own_measure(
     name: str, module: str | None, low: float, high: float, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(measures, "TICTACTOE_GAMES", 10)
+    monkeypatch.setattr(measures, "GAMES", 10)
     monkeypatch.setattr("ding.pipeline.report.draw_curves", lambda *args: None)
     task = next(task for task in TASKS if task.name == name)
     task = replace(task, limit=1, module=module or task.module)

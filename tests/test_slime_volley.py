@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ from ding.config import override
 from ding.entry import eval as evaluate
 from ding.entry.predefined import predefined_config
 from ding.entry.selfplay import serial_pipeline_selfplay
+from ding.envs.manager import BaseEnvManager
+from ding.envs.manager.gym_vector import GymVectorEnvManager
 from ding.league.run import LeagueRun
+from ding.utils.batch import ByEnv
 from ding.utils.errors import ConfigError
 from dizoo.slime_volley.envs import SlimeVolleyEnv
 from dizoo.slime_volley.envs.bot import bot, landing
@@ -149,3 +153,42 @@ def test_self_play_league_and_pictures(tmp_path: Path) -> None:
         best = tmp_path / "run" / "ckpt" / "ckpt_best.pth.tar"
         evaluate(short("ppo", tmp_path), load_path=best, replay_path=tmp_path / "film")
         assert len(list((tmp_path / "film").glob("*.mp4"))) == 2
+
+
+def managed(kind: type) -> Any:
+    manager = kind([partial(SlimeVolleyEnv, {"lives": 2, "frames": 250, "action_repeat": 3})] * 6)
+    manager.seed(1)
+    manager.launch()
+    return manager
+
+
+def steps_of(manager: Any, n_step: int) -> list[Any]:
+    """Some at random, some as the bot; two envs wait, one moves illegally once."""
+    rng, steps = np.random.default_rng(0), []
+    for k in range(n_step):
+        obs = manager.ready_obs
+        moves = rng.integers(6, size=(len(obs.ids), 2))
+        for i in range(2, 6):
+            moves[i] = [bot(seen, rng) for seen in obs.stacked[i]]
+        moves[3, 0] = 9 if k == 20 else moves[3, 0]
+        keep = np.arange(6) // 2 != k % 9
+        steps.append(manager.step(ByEnv(obs.ids[keep], moves[keep])).stacked)
+    return steps
+
+
+def test_both_managers_play_the_same_games() -> None:
+    with managed(BaseEnvManager) as one, managed(GymVectorEnvManager) as many:
+        assert many.observation_space == one.observation_space
+        ends = []
+        for ours, theirs in zip(steps_of(one, 300), steps_of(many, 300), strict=True):
+            for field in ("obs", "reward", "done", "truncated", "env_id"):
+                np.testing.assert_array_equal(getattr(ours, field), getattr(theirs, field))
+            for k in np.flatnonzero(ours.done):
+                ends.append(ours.info[k])
+                assert ours.info[k].keys() == theirs.info[k].keys()
+                for key, value in ours.info[k].items():
+                    np.testing.assert_array_equal(value, theirs.info[k][key])
+        for i, image in one.ready_imgs.items():
+            np.testing.assert_array_equal(image, many.ready_imgs[i])
+        assert {info.get("forfeit") for info in ends} == {None, 0}
+        assert {bool(info.get("truncated")) for info in ends} == {True, False}

@@ -21,7 +21,7 @@ import numpy as np
 
 from ding.envs.agents import ACTION_MASK, AgentsSpace
 from ding.envs.base_env import BaseEnv, BaseEnvTimestep
-from ding.utils.errors import DingError
+from ding.utils.errors import ConfigError, DingError
 
 OBS, TO_PLAY = "obs", "to_play"
 BOTH = -1
@@ -82,10 +82,16 @@ class TwoPlayerEnv(BaseEnv):
     config: ClassVar[dict[str, Any]] = {
         # Moves after which a game is cut off as a draw.
         "max_moves": 1000,
+        # Chance that a move is replaced by any legal one, while games are collected: whoever learns
+        # so plays well in all positions, also in those that nobody means to get into.
+        "tremble": 0.0,
     }
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__({**self.config, **(cfg or {})})
+        tremble = self._cfg["tremble"]
+        if not 0 <= tremble <= 1:
+            raise ConfigError(f"env.tremble = {tremble!r}: must be a chance from 0 to 1")
         shape, n = self.obs_shape, self.n_action
         parts: dict[str, gym.Space[Any]] = {
             OBS: gym.spaces.Box(-np.inf, np.inf, (2, *shape), dtype=np.float32),
@@ -168,6 +174,8 @@ class TwoPlayerEnv(BaseEnv):
         if not (0 <= move < self.n_action and self._legal[move]):
             reason = f"move {move} of player {player} is illegal"
             return self._ended(1 - player, self.highest_stake, forfeit=player, reason=reason)
+        if self._cfg["tremble"] and self.rng.random() < self._cfg["tremble"]:
+            move = int(self.rng.choice(np.flatnonzero(self._legal)))
         self._state = self.play(self._state, move, player)
         winner = self.winner(self._state, player)
         self._player = self.next_player(self._state, player)
@@ -200,3 +208,10 @@ class TwoPlayerEnv(BaseEnv):
 
     def close(self) -> None:
         self._over = True
+
+    @staticmethod
+    def create_evaluator_env_cfg(cfg: Mapping[str, Any]) -> list[Any]:
+        cfgs = BaseEnv.create_evaluator_env_cfg(cfg)
+        for one in cfgs:
+            one["tremble"] = 0.0
+        return cfgs

@@ -145,9 +145,10 @@ class ActorCriticPolicy(Policy):
     def _check_size(self, columns: Batch, unit: str = "samples") -> None:
         size, batch_size = length(columns), self.cfg.learn.batch_size
         if size < batch_size:
+            key = "n_sample" if self.cfg.collect.n_episode is None else "n_episode"
             raise ConfigError(
                 f"policy.learn.batch_size = {batch_size} is more than the {size} {unit} of a "
-                "collect (policy.collect.n_sample)"
+                f"collect (policy.collect.{key})"
             )
 
     def _log_prob(self, output: dict[str, Any], action: Any) -> tuple[Tensor, Tensor]:

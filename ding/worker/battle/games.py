@@ -132,7 +132,7 @@ class Table:
 
     def game_of(self, env_id: int, info: Mapping[str, Any], returns: Any, steps: int) -> Game:
         """What the game that has just ended in this env came to."""
-        result = info.get("result")
+        result, forfeit = info.get("result"), info.get("forfeit")
         returns = np.reshape(info.get("eval_episode_return", returns), SEATS)
         return Game(
             env_id,
@@ -140,7 +140,7 @@ class Table:
             tuple(results_of(returns) if result is None else result),
             tuple(float(x) for x in returns),
             steps,
-            info.get("forfeit"),
+            None if forfeit is None else int(forfeit),
             str(info.get("reason", "")),
         )
 

@@ -5,10 +5,11 @@ from easydict import EasyDict
 main_config = tictactoe_ppo_config = EasyDict(
     exp_name="tictactoe_ppo_seed0",
     env=dict(
+        tremble=0.15,  # so that it knows the answer to every blunder, also to its own
         collector_env_num=64,
         evaluator_env_num=20,
         n_evaluator_episode=200,
-        stop_value=1e9,  # a limit ends the run: draws with a perfect player are the most
+        stop_value=1e9,  # a limit ends the run, e.g. --env-step 6e5, when the learning rate is 0
     ),
     policy=dict(
         model=dict(
@@ -19,7 +20,13 @@ main_config = tictactoe_ppo_config = EasyDict(
             activation="tanh",
         ),
         discount_factor=1.0,
-        learn=dict(epoch_per_collect=4, batch_size=1024, learning_rate=0.001, entropy_weight=0.15),
+        learn=dict(
+            epoch_per_collect=4,
+            batch_size=1024,
+            learning_rate=0.002,
+            lr_scheduler=dict(type="linear", unit="env_step", decay=600_000),
+            entropy_weight=0.15,
+        ),
         collect=dict(
             n_episode=1024,
             gae_lambda=0.9,

@@ -6,7 +6,7 @@ main_config = micro_duel_3m_mappo_config = EasyDict(
     exp_name="micro_duel_3m_mappo_seed0",
     env=dict(
         map_name="3m",
-        collector_env_num=16,
+        collector_env_num=64,
         evaluator_env_num=16,
         n_evaluator_episode=32,
         stop_value=1e9,  # a limit ends the run
@@ -25,14 +25,14 @@ main_config = micro_duel_3m_mappo_config = EasyDict(
             learning_rate=0.0007,
             entropy_weight=0.01,
         ),
-        collect=dict(n_episode=32, collector=dict(past_share=0.3, past_every=50, past_kept=50)),
+        collect=dict(n_episode=128, collector=dict(past_share=0.3, past_every=50, past_kept=50)),
         eval=dict(evaluator=dict(eval_freq=500)),
     ),
 )
 
 create_config = micro_duel_3m_mappo_create_config = EasyDict(
     env=dict(type="micro_duel", import_names=["dizoo.micro_battle.envs.duel_env"]),
-    env_manager=dict(type="base"),
+    env_manager=dict(type="gym_vector"),
     policy=dict(type="mappo"),
     collector=dict(type="episode_1v1"),
     evaluator=dict(type="battle_interaction"),

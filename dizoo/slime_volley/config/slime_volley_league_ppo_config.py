@@ -8,7 +8,8 @@ main_config = slime_volley_league_ppo_config = override(
     {
         "exp_name": "slime_volley_league_ppo_seed0",
         "policy.collect.n_sample": None,
-        "policy.collect.n_episode": 32,
+        "env.collector_env_num": 64,
+        "policy.collect.n_episode": 64,
         "policy.collect.collector": {},
     },
 )

@@ -9,11 +9,13 @@ import gymnasium as gym
 import numpy as np
 
 from ding.envs.base_env import BaseEnv, BaseEnvTimestep
-from ding.envs.two_player import LOSSES, WINS, SeatsSpace, results_of
+from ding.envs.two_player import SeatsSpace
 from ding.envs.video import EpisodeRecorder
 from ding.utils.errors import ConfigError, DingError
 from dizoo.slime_volley.envs.render import picture
-from dizoo.slime_volley.envs.volley import FRAME, MOVES, Volley
+from dizoo.slime_volley.envs.score import METADATA, forfeit_info, last_info
+from dizoo.slime_volley.envs.slime_volley_vector import SlimeVolleyVector
+from dizoo.slime_volley.envs.volley import MOVES, Volley
 
 
 class SlimeVolleyEnv(BaseEnv):
@@ -32,7 +34,7 @@ class SlimeVolleyEnv(BaseEnv):
         # Save every evaluated game as a video in this directory.
         "replay_path": None,
     }
-    metadata: ClassVar[dict[str, Any]] = {"render_fps": 1 / FRAME}
+    metadata: ClassVar[dict[str, Any]] = METADATA
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__({**self.config, **(cfg or {})})
@@ -59,9 +61,8 @@ class SlimeVolleyEnv(BaseEnv):
         if not self._running:
             raise DingError(f"{self!r} has no running game: call reset() before step()")
         first, second = (int(x) for x in np.reshape(action, 2))
-        for seat, move in enumerate((first, second)):
-            if not 0 <= move < len(MOVES):
-                return self._forfeited(seat, move)
+        if not {first, second} <= set(range(len(MOVES))):
+            return self._forfeited((first, second))
         before = list(self.points)
         for _ in range(self._cfg["action_repeat"]):
             self._play((first, second))
@@ -84,24 +85,14 @@ class SlimeVolleyEnv(BaseEnv):
                 self._end_film()
 
     def _last_info(self) -> dict[str, Any]:
-        score = np.float32(self.points[0] - self.points[1])
-        returns = np.array([score, -score], dtype=np.float32)
-        cut = max(self.points) < self._cfg["lives"]
-        last = {"eval_episode_return": returns, "result": results_of(returns)}
-        return {**last, "truncated": True} if cut else last
+        last = last_info(self.points)
+        return last if max(self.points) >= self._cfg["lives"] else {**last, "truncated": True}
 
-    def _forfeited(self, loser: int, move: int) -> BaseEnvTimestep:
-        """Whoever moves illegally loses all rallies that are left."""
+    def _forfeited(self, moves: tuple[int, int]) -> BaseEnvTimestep:
         self._running = False
         self._end_film()
-        reward = np.full(2, self._cfg["lives"], dtype=np.float32)
-        reward[loser] *= -1
-        result = [LOSSES, WINS] if loser == 0 else [WINS, LOSSES]
-        reason = f"move {move} of player {loser} is illegal"
-        info = {"eval_episode_return": reward.copy(), "result": result}
-        return BaseEnvTimestep(
-            self._observed(), reward, True, {**info, "forfeit": loser, "reason": reason}
-        )
+        info = forfeit_info(moves, self._cfg["lives"])
+        return BaseEnvTimestep(self._observed(), info["eval_episode_return"].copy(), True, info)
 
     def _observed(self) -> np.ndarray:
         return np.stack([self.volley.seen(player) for player in (0, 1)])
@@ -128,6 +119,10 @@ class SlimeVolleyEnv(BaseEnv):
         for one in cfgs:
             one["replay_path"] = None
         return cfgs
+
+    @staticmethod
+    def make_vector(cfg: Mapping[str, Any], count: int) -> SlimeVolleyVector:
+        return SlimeVolleyVector({**SlimeVolleyEnv.config, **cfg}, count)
 
     def __repr__(self) -> str:
         return "SlimeVolleyEnv"

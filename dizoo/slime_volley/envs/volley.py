@@ -7,7 +7,7 @@ is `WIDTH` wide, the fence stands at 0, y goes up. Player 0 has the left half.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import hypot
+from math import sqrt
 
 import numpy as np
 
@@ -21,7 +21,7 @@ FRAME = 1 / 30
 """Seconds."""
 PAUSE = 30
 """Frames that the ball hangs still before it is thrown."""
-_NUDGE = 0.1
+NUDGE = 0.1
 _HALF = WIDTH / 2
 
 LEFT, RIGHT = 0, 1
@@ -54,8 +54,7 @@ class Volley:
 
     def serve(self) -> None:
         """Throw the ball up from the middle, to either side."""
-        vx, vy = self._rng.uniform(-20, 20), self._rng.uniform(10, 25)
-        self.ball = Body(0.0, WIDTH / 4, float(vx), float(vy), BALL_RADIUS)
+        self.ball = Body(0.0, WIDTH / 4, *serve_of(self._rng), BALL_RADIUS)
         self.pause = PAUSE
 
     def step(self, moves: tuple[int, int]) -> int | None:
@@ -82,7 +81,7 @@ class Volley:
         slime, side = self.slimes[player], SIDE[player]
         slime.vx = -side * forward * RUN
         slime.vy += GRAVITY * FRAME
-        if slime.y <= GROUND + _NUDGE * FRAME:
+        if slime.y <= GROUND + NUDGE * FRAME:
             slime.vy = JUMP * jumps
         slime.move()
         if slime.y <= GROUND:
@@ -94,7 +93,7 @@ class Volley:
 
     def _hit_walls(self, was: float) -> int | None:
         """Reflect the ball; whose rally it is if it has touched the ground."""
-        ball, r, nudge = self.ball, BALL_RADIUS, _NUDGE * FRAME
+        ball, r, nudge = self.ball, BALL_RADIUS, NUDGE * FRAME
         if abs(ball.x) >= _HALF - r:
             side = 1 if ball.x > 0 else -1
             ball.vx, ball.x = -ball.vx, side * (_HALF - r - nudge)
@@ -118,8 +117,13 @@ class Volley:
         return np.array(rows, dtype=np.float32).ravel() / 10
 
 
+def serve_of(rng: np.random.Generator) -> tuple[float, float]:
+    """Speed with which the ball is thrown."""
+    return float(rng.uniform(-20, 20)), float(rng.uniform(10, 25))
+
+
 def _limit(ball: Body) -> None:
-    speed = hypot(ball.vx, ball.vy)
+    speed = sqrt(ball.vx * ball.vx + ball.vy * ball.vy)
     if speed > MOST_BALL_SPEED:
         ball.vx, ball.vy = (v * MOST_BALL_SPEED / speed for v in (ball.vx, ball.vy))
 
@@ -127,10 +131,10 @@ def _limit(ball: Body) -> None:
 def _bounce(ball: Body, other: Body) -> None:
     """Reflect the ball from a disc, in the frame in which that rests."""
     dx, dy = ball.x - other.x, ball.y - other.y
-    distance, reach = hypot(dx, dy), ball.radius + other.radius
+    distance, reach = sqrt(dx * dx + dy * dy), ball.radius + other.radius
     if distance >= reach or distance == 0:
         return
     nx, ny = dx / distance, dy / distance
-    ball.x, ball.y = other.x + nx * (reach + _NUDGE), other.y + ny * (reach + _NUDGE)
+    ball.x, ball.y = other.x + nx * (reach + NUDGE), other.y + ny * (reach + NUDGE)
     along = (ball.vx - other.vx) * nx + (ball.vy - other.vy) * ny
     ball.vx, ball.vy = ball.vx - 2 * along * nx, ball.vy - 2 * along * ny
