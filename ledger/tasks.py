@@ -113,7 +113,7 @@ def _blind_cartpole(policy: str, name: str) -> Task:
     return _task(folder, "cartpole_no_velocity", policy, title, 475.0, 300_000)
 
 
-def _pendulum(policy: str, name: str, limit: int, goal: float = -170.0) -> Task:
+def _pendulum(policy: str, name: str, limit: int, goal: float = -180.0) -> Task:
     title = f"{name}, Pendulum"
     return _task("classic_control.pendulum", "pendulum", policy, title, goal, limit)
 

@@ -9,7 +9,8 @@ main_config = pendulum_sac_config = EasyDict(
         evaluator_env_num=100,
         n_evaluator_episode=100,
         act_scale=True,
-        stop_value=-155,
+        # The best policies reach -130 to -165 on a hundred starts, by the starts.
+        stop_value=-170,
     ),
     policy=dict(
         model=dict(
