@@ -26,6 +26,9 @@ class DefaultTask(Task):
         main, create = default_configs(self.env, self.policy, self.limit)
         return override(main, {"exp_name": str(directory)}), create
 
+    def shown(self, mean: float) -> str:
+        return f"{mean:.1f}" if abs(self.goal) >= 10 else f"{mean:.2f}"
+
     @property
     def probe_name(self) -> str:
         return json.dumps({"env": self.env, "policy": self.policy, "steps": self.limit})

@@ -147,7 +147,7 @@ def test_defaults_stand_beside_those_of_the_peer(
     peer.FILE.write_text(json.dumps(content), encoding="utf-8")
     text = markdown({task.name: [replace(outcome(mean=400.0), error=0.0)]})
     row = next(line for line in text.splitlines() if line.startswith("| cartpole |"))
-    ours, theirs = "400.000 [400.000, 400.000]", "300.000 [300.000, 300.000]"
+    ours, theirs = "400.0 [400.0, 400.0]", "300.0 [300.0, 300.0]"
     assert row == f"| cartpole | 50,000 | dqn | 250 | 1 | {ours} | {theirs} |"
 
 
