@@ -154,7 +154,8 @@ def test_payoffs() -> None:
     assert (first.reward, first.done) == (0, False)
     assert first.obs["agent_state"].tolist() == [[0, 0, 1, 1, 0], [0, 0, 1, 0, 1]]
     last = env.step(np.array([1, 1]))
-    assert (last.reward, last.done, last.info) == (8, True, {"eval_episode_return": 8})
+    returns = {"eval_episode_return": 8, "return_agent_0": 8, "return_agent_1": 8}
+    assert (last.reward, last.done, last.info) == (8, True, returns)
     env = MatrixGameEnv(dict(game="penalty", repeats=2))
     env.reset()
     assert [env.step(np.array([0, 0])).reward, env.step(np.array([0, 2])).reward] == [-25, 10]

@@ -186,7 +186,7 @@ def test_own_model_and_enable_field() -> None:
     assert "action" in only.eval_mode.forward({0: np.zeros(3, dtype=np.float32)})[0]
     with pytest.raises(ValueError, match="'lern'"):
         create_policy(dict(type="dqn"), model=OwnModel(), enable_field=["lern"])
-    with pytest.raises(RuntimeError, match=r"nn\.Module"):
+    with pytest.raises(ConfigError, match=r"model = 3: .*nn\.Module"):
         create_policy(dict(type="dqn"), model=3)
 
 
