@@ -107,12 +107,10 @@ def test_a_league_of_teams_plays_and_learns(tmp_path: Path) -> None:
         assert run.jobs == 3 and all(t.learner.train_iter for t in run.trainees.values())
 
 
-def test_games_that_are_too_short_for_a_batch(tmp_path: Path) -> None:
-    told = (
-        r"batch_size = 500 is more than the \d+ samples of a collect \(policy.collect.n_episode\)"
-    )
-    with short_league(tmp_path, batch_size=500) as run, pytest.raises(ConfigError, match=told):
+def test_games_that_are_too_short_for_a_batch_are_learned_from_as_they_are(tmp_path: Path) -> None:
+    with short_league(tmp_path, batch_size=500) as run:
         run.play()
+        assert sum(t.learner.train_iter for t in run.trainees.values()) > 0
 
 
 def managed(kind: type, count: int = 4) -> Any:

@@ -143,12 +143,12 @@ class ActorCriticPolicy(Policy):
         return {**{name: columns[name] for name in names}, "return": scaled}
 
     def _check_size(self, columns: Batch, unit: str = "samples") -> None:
+        """Refuse collects that never fill a batch; short episodes are learned from as they are."""
         size, batch_size = length(columns), self.cfg.learn.batch_size
-        if size < batch_size:
-            key = "n_sample" if self.cfg.collect.n_episode is None else "n_episode"
+        if size < batch_size and self.cfg.collect.n_episode is None:
             raise ConfigError(
                 f"policy.learn.batch_size = {batch_size} is more than the {size} {unit} of a "
-                f"collect (policy.collect.{key})"
+                "collect (policy.collect.n_sample)"
             )
 
     def _log_prob(self, output: dict[str, Any], action: Any) -> tuple[Tensor, Tensor]:
