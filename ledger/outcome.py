@@ -37,8 +37,9 @@ class Outcome:
     commit: str
     date: str
     updates: int | None = None
-    """Of the whole training; so the seconds of all processors that the last of its parts took."""
+    """Updates of the whole training."""
     cpu: float | None = None
+    """Seconds of all processors; of a resumed training those since it was resumed."""
     code: str = ""
     """Fingerprint of the files that the training depends on (`ledger/fingerprints.py`)."""
     confirmed: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,6 @@ def train(jobs: Iterable[tuple[DefaultTask, int]], python: str, say: Callable[[s
 
 
 def _trained(task: DefaultTask, seed: int, python: str) -> dict[str, Any]:
-    import time
-
     job = {
         "env": task.env,
         "policy": task.policy,

@@ -164,7 +164,7 @@ class LaunchFile:
     file: Path
     text: str
     command: str
-    """What submits it."""
+    """Command that submits it."""
 
 
 def _launch_file(

@@ -336,7 +336,7 @@ class ParallelAgentsEnv(BaseEnv):
         self._others_run = False
 
     def seen_of(self, obs: Mapping[str, Any], infos: Mapping[str, Any]) -> Any:
-        """What policies see of observations by agent that somebody else's env gives.
+        """Convert observations by agent, of somebody else's env, to what policies see.
 
         Its own global state is unknown and shown as zeros: agents act without it.
         """

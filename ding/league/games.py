@@ -16,7 +16,7 @@ from ding.worker.battle import Game
 
 NAME = "games.jsonl"
 MOST_ROWS = 16
-"""Of the table; `league.json` has all players."""
+"""Rows of the table at most; `league.json` has all players."""
 
 
 class GameFile:

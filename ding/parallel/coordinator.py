@@ -77,7 +77,7 @@ class Coordinator:
         self.ledger = Ledger() if saved is None else Ledger.from_plain(saved.ledger)
         self.found = Evaluated() if saved is None else Evaluated(**saved.found)
         self.training_returns: deque[float] = deque(maxlen=TRAINING_EPISODES)
-        """Of the last episodes that were collected."""
+        """Returns of the last episodes that were collected."""
         self._interrupted = interrupted
         self.weights: Weights | None = None
         self._learner_state: Any = None
@@ -176,7 +176,7 @@ class Coordinator:
 
     @property
     def phase(self) -> str:
-        """What most services are busy with."""
+        """Phase of the run: the work that most services are busy with."""
         if self.weights is None:
             return "waiting for the learner"
         if self.pausing:

@@ -88,7 +88,7 @@ class Parts:
 
 
 def env_setting_of(cfg: Any, given: EnvSetting | None) -> EnvSetting:
-    """What makes the envs and their configs: as given, after a check, or as the config says."""
+    """Env function and env configs: as given, after a check, or as the config says."""
     if given is None:
         return get_vec_env_setting(cfg.env)
     wanted = (

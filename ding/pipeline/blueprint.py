@@ -46,7 +46,7 @@ class Blueprint:
         return manager
 
     def one_evaluator_env(self) -> tuple[Any, Any]:
-        """What makes an env of the evaluator's kind, and the config of one, in a list."""
+        """Env function of the evaluator, and the config of one of its envs, in a list."""
         env_fn, _, cfgs = self._envs
         return env_fn, list(cfgs or [])[:1]
 
@@ -83,5 +83,5 @@ class Blueprint:
         return evaluator
 
     def parts(self) -> Parts:
-        """What is between collecting and learning."""
+        """Parts between collecting and learning."""
         return assemble(self.cfg, self.env_setting)

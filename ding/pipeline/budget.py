@@ -54,7 +54,7 @@ def budget_advice(policy_cfg: Mapping[str, Any], limits: Limits, longest: int | 
 def check_learned(
     policy_cfg: Mapping[str, Any], limits: Limits, env_step: int, n_stored: int | None
 ) -> None:
-    """Of a run that ended without an update: raise, unless its limits allowed none."""
+    """Raise for a run that ended without an update, unless its limits allowed none."""
     if limits.train_iter:
         raise no_update(policy_cfg, env_step, n_stored)
 

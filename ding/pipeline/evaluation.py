@@ -1,4 +1,4 @@
-"""Evaluation: what it says of a run, in one form for the serial run and the parallel one."""
+"""Evaluation of a run: one result for the serial run and the parallel one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ding.worker.episode_returns import WIN_RATE
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What the last evaluation found; empty before the first."""
+    """Result of the last evaluation; empty before the first."""
 
     stop: bool = False
     """The run has reached its goal."""
     returns: list[float] = field(default_factory=list)
-    """Of its episodes."""
+    """Returns of its episodes."""
     state: dict[str, Any] = field(default_factory=lambda: {"history": [], "best": float("-inf")})
-    """Of the evaluator, from which another one can go on."""
+    """State of the evaluator, from which another one can go on."""
 
     @property
     def history(self) -> list[dict[str, float]]:
